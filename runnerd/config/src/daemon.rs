@@ -33,7 +33,7 @@ pub struct DaemonConfig {
 impl DaemonConfig {
     /// Parses the settings; `file` is the name used in messages.
     pub fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
-        parse::parse_typed(table::DAEMON, ConfigSource { text, file })
+        parse::parse_typed(table::DAEMON, &parse::default_table(table::DAEMON), ConfigSource { text, file })
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use toml::de::DeTable;
+use toml::de::{DeTable, Deserializer};
 use toml::{Table, Value};
 
 use super::check;
@@ -52,12 +53,13 @@ pub fn decode_text<'b>(bytes: &'b [u8], file: &Path) -> Result<&'b str, ConfigEr
     })
 }
 
-/// Parses a text whose keys are listed in `sections`; missing keys get their defaults.
+/// Parses a text whose keys are listed in `sections`; missing keys get their value in `defaults`.
 pub(super) fn parse_typed<T: DeserializeOwned>(
     sections: &'static [ConfigSection],
+    defaults: &Table,
     source: ConfigSource<'_>,
 ) -> Result<T, ConfigError> {
-    let mut table = default_table(sections);
+    let mut table = defaults.clone();
     overlay(&mut table, parse_checked(sections, source)?);
     table.try_into().map_err(|error: toml::de::Error| {
         source.error_at(None, ConfigProblem::TypeMismatch(error.message().to_owned()))
@@ -81,11 +83,11 @@ pub(super) fn parse_checked(
     if let Some(finding) = check::find_first_fault(sections, root.get_ref()) {
         return Err(source.error_at(Some(finding.span.start), finding.problem));
     }
-    source.text.parse().map_err(syntax_error)
+    Table::deserialize(Deserializer::from(root)).map_err(syntax_error)
 }
 
 /// Returns the values of an empty file.
-fn default_table(sections: &[ConfigSection]) -> Table {
+pub(super) fn default_table(sections: &[ConfigSection]) -> Table {
     let mut root = Table::new();
     for section in sections.iter().filter(|section| section.shown == SectionDisplay::Full) {
         let table = section.parts().into_iter().fold(&mut root, |table, part| {

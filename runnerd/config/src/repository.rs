@@ -4,10 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use protocol::words::Containment;
 use serde::{Deserialize, Serialize};
+use toml::Table;
 
 use super::error::{ConfigError, ConfigProblem};
 use super::executor::{ExecutorKind, Executors};
@@ -255,7 +257,8 @@ pub struct DeliverConfig {
 /// Parses a repository's configuration; `file` is the name used in messages.
 pub fn parse(text: &str, file: &Path) -> Result<RepoConfig, ConfigError> {
     let source = ConfigSource { text, file };
-    let config: RepoConfig = parse::parse_typed(table::REPOSITORY, source)?;
+    static DEFAULTS: LazyLock<Table> = LazyLock::new(|| parse::default_table(table::REPOSITORY));
+    let config: RepoConfig = parse::parse_typed(table::REPOSITORY, &DEFAULTS, source)?;
     match find_missing_command(&config.executor) {
         None => Ok(config),
         Some((section, name)) => {
@@ -287,7 +290,10 @@ fn find_missing_command(executors: &Executors) -> Option<(&'static str, &'static
 
 impl Default for RepoConfig {
     fn default() -> Self {
-        parse("", Path::new("")).expect("BUG: the defaults in the table of keys do not fit the types")
+        static DEFAULT: LazyLock<RepoConfig> = LazyLock::new(|| {
+            parse("", Path::new("")).expect("BUG: the defaults in the table of keys do not fit the types")
+        });
+        DEFAULT.clone()
     }
 }
 
