@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use protocol::error::ExitStatus;
+use protocol::shell;
 
 use crate::commands::{
     add, answer, approve, bisect, cancel, completions, config, daemon, deliver, demo, doctor, edit, explain, export,
@@ -17,6 +18,8 @@ use crate::commands::{
     version, watch,
 };
 use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::run_target::{is_local_path, to_run_name};
 
 /// Listed in the help of each command instead of being explained there.
 const GLOBAL_OPTIONS_HELP: &str = "Global options; see `runnerctl help`:
@@ -92,6 +95,16 @@ impl RepoTarget {
     /// Returns the path, if one was given.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
+    }
+
+    /// Refuses a word that is not a path: in a repository's work tree, it would be taken for a path below it.
+    pub(crate) fn check_path(&self, invocation: &Invocation<'_>) -> Result<(), Failure> {
+        let Some(word) = self.path().and_then(Path::to_str) else { return Ok(()) };
+        if to_run_name(Path::new(word)).is_none() || is_local_path(invocation, Path::new(word))? {
+            return Ok(());
+        }
+        let hint = format!("name a path in the repository; for a run: runnerctl status {}", shell::quote(word));
+        Err(Failure::usage(format!("`{word}` is not a path")).hint(hint))
     }
 }
 

@@ -45,6 +45,7 @@ pub(crate) struct GcArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: GcArgs) -> Result<ExitStatus, Failure> {
+    args.repo.check_path(invocation)?;
     let path = invocation.daemon_path(args.repo.path())?;
     let connection = invocation.connect().await?;
     let mut params = GcParams { path, keep: args.keep, dry_run: args.dry_run, discard: Vec::new() };

@@ -35,6 +35,7 @@ pub(crate) struct InitArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: InitArgs) -> Result<ExitStatus, Failure> {
+    args.repo.check_path(invocation)?;
     let path = invocation.daemon_path(args.repo.path())?;
     let connection = invocation.connect().await?;
     let asker = Asker { ui: invocation.ui, yes: args.yes, is_optional: true };

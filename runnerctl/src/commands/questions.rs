@@ -71,6 +71,7 @@ async fn list_questions(invocation: &Invocation<'_>, args: QuestionsArgs) -> Res
 }
 
 async fn fetch_questions(invocation: &Invocation<'_>, args: &QuestionsArgs) -> Result<QuestionList, Failure> {
+    args.repo.check_path(invocation)?;
     let path = args.repo.path().map(|path| invocation.daemon_path(Some(path))).transpose()?;
     let params = QuestionsParams { path, all: args.all };
     Ok(QuestionList { questions: invocation.connect().await?.client().questions(params).await? })

@@ -42,6 +42,7 @@ struct RunList {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: QueueArgs) -> Result<ExitStatus, Failure> {
+    args.repo.check_path(invocation)?;
     let connection = invocation.connect().await?;
     let runs = if args.all {
         list_all_runs(&connection).await?

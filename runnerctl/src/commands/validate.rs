@@ -33,6 +33,7 @@ pub(crate) struct ValidateArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ValidateArgs) -> Result<ExitStatus, Failure> {
+    args.repo.check_path(invocation)?;
     let path = invocation.daemon_path(args.repo.path())?;
     let connection = invocation.connect().await?;
     let env = caller_env::collect(&connection, &path).await;

@@ -142,3 +142,23 @@ fn a_second_cancel_ends_no_other_run() {
     home.ctl_in(&repo, &["cancel", "one"]).exits(0);
     assert!(list_states(&home, &repo).contains(&("two".to_owned(), "paused".to_owned())));
 }
+
+#[test]
+fn a_command_about_a_repository_does_not_take_a_run_for_a_path() {
+    let home = Home::new();
+    let repo = home.scripted_repo("one");
+    let _daemon = home.daemon();
+    queue(&home, &repo, "one");
+    for command in [&["queue"][..], &["validate"], &["gc"], &["questions"], &["init"]] {
+        for word in ["one", "mistake"] {
+            let args = [&["--json"][..], command, &[word]].concat();
+            let output = home.ctl_in(&repo, &args);
+            let error =
+                &serde_json::from_str::<Value>(&output.exits(2).stderr).expect("an error is one object")["error"];
+            assert_eq!(error["message"], format!("`{word}` is not a path"), "{args:?}");
+            let hint = format!("name a path in the repository; for a run: runnerctl status {word}");
+            assert_eq!(error["hint"], hint, "{args:?}");
+        }
+        assert_refused(&home, &repo, (command, "./mistake"), (1, "no usable git working tree at "));
+    }
+}
