@@ -26,20 +26,21 @@ use crate::ui::Ui;
 
 const TICK: Duration = Duration::from_millis(120);
 
-/// Follows a run and returns the exit code of its final state. A completed run is delivered if configured.
+/// Follows a run and returns the exit code of its final state, and the run's id: it may have got another one at its
+/// first turn. A completed run is delivered if configured.
 pub(crate) async fn wait_for_run(
     invocation: &Invocation<'_>,
     path: WirePath,
     run: String,
-) -> Result<ExitStatus, Failure> {
+) -> Result<(ExitStatus, String), Failure> {
     let (status, run) = follow_run(invocation, path.clone(), run).await?;
     if status == ExitStatus::Success {
-        deliver_on_complete(invocation, path, run).await?;
+        deliver_on_complete(invocation, path, run.clone()).await?;
     }
-    Ok(status)
+    Ok((status, run))
 }
 
-/// Returns the exit code, and the run's id: it may have got another one at its first turn.
+/// Returns the exit code and the run's id.
 async fn follow_run(invocation: &Invocation<'_>, path: WirePath, run: String) -> Result<(ExitStatus, String), Failure> {
     // Installed now, so that Ctrl-C has this meaning no matter what is being awaited.
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::io("listening for Ctrl-C", &error))?;

@@ -71,7 +71,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ForkArgs) -> Result<E
     let reply = with_confirmation(invocation.ui, args.yes, request).await?;
     invocation.ui.print_answer("fork", &reply, |screen| render_start(&reply, screen))?;
     if args.wait {
-        return wait_for_run(invocation, path, reply.run.id).await;
+        return Ok(wait_for_run(invocation, path, reply.run.id).await?.0);
     }
     invocation.ui.print_note(&format!("\nCheck progress: {}\n", paint(HINT, "runnerctl status")));
     Ok(ExitStatus::Success)

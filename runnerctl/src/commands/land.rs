@@ -142,7 +142,7 @@ async fn start_resolution(invocation: &Invocation<'_>, args: LandArgs) -> Result
     let reply = with_confirmation(invocation.ui, args.yes, request).await?;
     invocation.ui.print_answer("start", &reply, |screen| render_start(&reply, screen))?;
     if args.wait {
-        return wait_for_run(invocation, path, reply.run.id).await;
+        return Ok(wait_for_run(invocation, path, reply.run.id).await?.0);
     }
     invocation.ui.print_note(&landing::render_resolve_hint(&reply.run.id));
     Ok(ExitStatus::Success)

@@ -62,5 +62,5 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ResumeArgs) -> Result
     invocation.ui.print_answer("resume", &reply, |screen| {
         render_control(&reply, "continues when its session has ended", screen)
     })?;
-    if args.wait { wait_for_run(invocation, path, reply.run.id).await } else { Ok(ExitStatus::Success) }
+    if args.wait { Ok(wait_for_run(invocation, path, reply.run.id).await?.0) } else { Ok(ExitStatus::Success) }
 }

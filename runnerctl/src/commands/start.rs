@@ -139,7 +139,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
         confirm_base(&connection, &path).await?;
     }
     let request = async |confirmed| connection.client().start(StartParams { confirmed, ..params.clone() }).await;
-    let reply = {
+    let mut reply = {
         let _progress = (!args.in_place).then(|| show_workspace_progress(invocation, path.clone()));
         with_confirmation(invocation.ui, args.yes, request).await?
     };
@@ -155,7 +155,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
         invocation.ui.print_note(&render_guard_files(&guard));
     }
     if args.wait {
-        let status = wait_for_run(invocation, path, reply.run.id.clone()).await?;
+        let (status, run) = wait_for_run(invocation, path, reply.run.id.clone()).await?;
+        reply.run.branch = format!("runner/{run}");
         invocation.ui.print_note(&render_way_back(&reply, "is on", &screen));
         return Ok(status);
     }

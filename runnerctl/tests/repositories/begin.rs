@@ -154,6 +154,7 @@ fn a_made_id_gets_the_next_suffix_if_a_branch_of_that_name_appears_while_the_run
         first.join().expect("the first run ends").exits(0);
         let waited = waiting.join().expect("the last run ends");
         assert!(waited.exits(0).stdout.contains("run port-the-storage-4 completed"), "{}", waited.stdout);
+        assert!(waited.stderr.contains("this working tree is on runner/port-the-storage-4"), "{}", waited.stderr);
     });
     for id in ["port-the-storage", "port-the-storage-2"] {
         assert_eq!(repo.git(&["rev-parse", &format!("runner/{id}")]), repo.git(&["rev-parse", "main"]), "{id}");
