@@ -161,6 +161,9 @@ async fn resolve_runs(
         let path = invocation.daemon_path(repo.as_deref())?;
         let mut known = client.list(AtPath { path: path.clone() }).await?;
         known.reverse();
+        if let [only] = &known[..] {
+            return Ok((path, vec![only.id.clone()]));
+        }
         if invocation.ui.can_ask() && !known.is_empty() {
             return Ok((path, vec![choose_run(known)?]));
         }

@@ -1,5 +1,7 @@
 //! Landing again, and auditing landed commits.
 
+use runner_testkit::Tty;
+
 use crate::scene::{LandingScene, write_step};
 
 #[test]
@@ -19,6 +21,18 @@ fn what_passes_later_lands_behind_what_has_landed() {
     let report = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main", "--json"]).exits(0).json();
     let states: Vec<_> = report["commits"].as_array().unwrap().iter().map(|commit| commit["state"].clone()).collect();
     assert_eq!(states, ["same", "same"]);
+}
+
+#[test]
+fn the_only_run_lands_without_a_name_and_of_two_one_is_named() {
+    let scene = LandingScene::new(&["x", "y"]);
+    scene.run("a", &[&write_step("x", "1"), &write_step("y", "2")]).on_main();
+    let mut tty = Tty::start(&scene.home.ctl_command(&scene.repo, &["land", "--yes"]), (80, 24));
+    assert_eq!(tty.wait_exit(), 0, "{}", tty.screen());
+    assert_eq!(scene.landed_subjects(), ["Title of x", "Title of y"]);
+    scene.home.ctl_in(&scene.repo, &["start", "--yes", "--queue-only", "--id", "b", "-m", "b"]).exits(0);
+    let unnamed = scene.land(&[]);
+    assert!(unnamed.exits(2).stderr.contains("name one or more of these: b, a"), "{}", unnamed.stderr);
 }
 
 #[test]
