@@ -36,8 +36,8 @@ function isolated() {
       goal: 'Port the store',
       reason: {
         message: 'store.sqlite has used all of its 3 attempts',
-        command: 'runnerctl retry store.sqlite',
-        commands: [{ label: 'Retry the task', argv: ['runnerctl', 'retry', 'store.sqlite'] }],
+        command: 'runnerctl retry store.sqlite --resume',
+        commands: [{ label: 'Retry the task', argv: ['runnerctl', 'retry', 'store.sqlite', '--resume'] }],
       },
     }),
   );

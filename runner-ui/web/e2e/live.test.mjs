@@ -137,7 +137,7 @@ test('a run is followed from its first session to its goal, through the death of
   await home.daemon();
   await page.locator('header').getByText('live', { exact: true }).waitFor();
   await home.open('final');
-  await page.getByRole('heading', { name: /The goal is reached/ }).waitFor();
+  await page.getByRole('heading', { name: /Goal reached/ }).waitFor();
   await page.locator('.facts').getByText('2 of 2 tasks').waitFor();
   await shot(page, 'done');
 

@@ -66,16 +66,16 @@ test('on a phone each is two lines, and all are seen', async () => {
   await context.close();
 });
 
-test('a button of a card copies the whole command, whatever it is called', async () => {
+test('a card shows the one command that continues a stuck run, and copies it', async () => {
   const { page, context } = await overview(WIDE);
   await context.grantPermissions(['clipboard-read', 'clipboard-write']);
   const card = page.locator('.repo', { has: page.getByRole('link', { name: 'calc' }) });
-  const button = card.getByRole('button', { name: /Retry the task/ });
-  expect(await button.evaluate((element) => element.scrollWidth <= element.clientWidth)).toBe(true);
+  const button = card.getByRole('button', { name: /^Copy the command/ });
+  expect(await button.count()).toBe(1);
   await button.click();
   await expect
     .poll(() => page.evaluate(() => navigator.clipboard.readText()))
-    .toBe(`runnerctl -C ${home.named.calc.repo} retry root.2`);
+    .toBe(`runnerctl -C ${home.named.calc.repo} retry root.2 --resume`);
   await context.close();
 });
 
@@ -85,7 +85,7 @@ test('who awaits a review is not said to continue', async () => {
   await card.getByText('awaiting review').waitFor();
   await page.getByRole('link', { name: 'shop' }).click();
   await page.getByRole('heading', { name: 'Awaiting your review' }).waitFor();
-  expect(await page.getByText('continues by itself').count()).toBe(0);
+  expect(await page.getByText('continues automatically').count()).toBe(0);
   await context.close();
 });
 

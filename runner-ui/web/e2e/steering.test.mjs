@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { launch } from './browser.mjs';
 import { accessible, NARROW, open, overflows, WIDE } from './page.mjs';
 import { standIn } from './standin.mjs';
-import { morning, small } from './worlds.mjs';
+import { morning, small, steering } from './worlds.mjs';
 
 let browser;
 beforeAll(async () => void (browser = await launch()));
@@ -11,12 +11,6 @@ afterAll(() => browser?.close());
 
 const RUN = '#/repo/r2/run/calc-77aa';
 const focused = (page) => page.evaluate(() => document.activeElement?.textContent?.trim());
-
-/** A world whose server was started to steer. */
-function steering(world) {
-  world.health = { ...world.health, steers: true };
-  return Object.assign(world, { token: 'look', steerToken: 'steer' });
-}
 
 /** Opens a place by an address, as the terminal prints it. */
 async function by(world, place, act, options) {
@@ -48,7 +42,8 @@ test.each([WIDE, NARROW])('what brings a stuck run on is done where it stands, %
       const acts = page.getByRole('group', { name: 'Steer this run' });
       await acts.getByRole('button', { name: 'Retry the task' }).click();
       await acts.getByText('✔ it is done').waitFor();
-      await acts.getByRole('button', { name: 'Continue the run' }).click();
+      // A run whose task has no attempts left refuses this alone.
+      expect(await acts.getByRole('button', { name: 'Continue the run' }).count()).toBe(0);
       await expect
         .poll(() => world.orders)
         .toEqual([
@@ -89,7 +84,7 @@ test('a refusal stands where it was asked for', async () => {
   world.refuses = 'the run is <i>completed</i>';
   await by(world, RUN, async ({ page }) => {
     const acts = page.getByRole('group', { name: 'Steer this run' });
-    await acts.getByRole('button', { name: 'Continue the run' }).click();
+    await acts.getByRole('button', { name: 'Retry the task' }).click();
     await acts.getByText('the run is <i>completed</i>').waitFor();
   });
 });

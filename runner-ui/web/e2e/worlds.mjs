@@ -239,9 +239,9 @@ export function small() {
       reason: {
         message: 'parser.lex has used all of its 3 attempts',
         command:
-          'runnerctl retry parser.lex, or runnerctl edit, or runnerctl add parser.lex --title TITLE --goal GOAL; then: runnerctl resume',
+          'runnerctl retry parser.lex --resume; or runnerctl edit, or runnerctl add parser.lex --title TITLE --goal GOAL, then: runnerctl resume',
         commands: [
-          { label: 'Retry the task', argv: ['runnerctl', 'retry', 'parser.lex'] },
+          { label: 'Retry the task', argv: ['runnerctl', 'retry', 'parser.lex', '--resume'] },
           { label: 'Edit the task tree', argv: ['runnerctl', 'edit'] },
           { label: 'Continue the run', argv: ['runnerctl', 'resume'] },
         ],
@@ -350,6 +350,12 @@ export function morning() {
     role: 'planner',
   };
   return { ...world, of: () => found, found };
+}
+
+/** A world whose server was started to steer. */
+export function steering(world) {
+  world.health = { ...world.health, steers: true };
+  return Object.assign(world, { token: 'look', steerToken: 'steer' });
 }
 
 /** Hostile text in every field that an agent can write. */

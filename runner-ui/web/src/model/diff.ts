@@ -61,6 +61,13 @@ export function parseDiff(text: string): { files: DiffFile[]; left: number } {
   return { files, left: Math.max(lines.length - shown, 0) };
 }
 
+/** The work of a difference, and how many lines it adds and removes. */
+export function workOf(files: readonly DiffFile[]): { files: DiffFile[]; added: number; removed: number } {
+  const work = files.filter((file) => !isBookkeeping(file));
+  const sum = (count: (file: DiffFile) => number) => work.reduce((all, file) => all + count(file), 0);
+  return { files: work, added: sum((file) => file.added), removed: sum((file) => file.removed) };
+}
+
 /** A line of what is shown: the head of a file, or a row. */
 export type DiffLine =
   | { key: string; file: DiffFile; at: number; folded: boolean }

@@ -17,7 +17,7 @@ const status = (path: string, state: string | null, held = false) =>
   }) as unknown as StatusView;
 const last = { iter: 3, verdict: 'RedGuard' } as IterationView;
 
-test('a run that goes on needs no explanation unless something is in its way', () => {
+test('a run that continues needs no explanation unless something blocks it', () => {
   expect(whyOf(run('running'), last)).toBeNull();
   const phase = { obstacle: 'the disk is full' } as RunView['phase'];
   expect(whyOf(run('running', { phase }), last)).toMatchObject({ message: 'the disk is full' });
@@ -31,6 +31,11 @@ test('a run that stopped says why, what to type and what came last', () => {
     tone: 'bad',
   });
   expect(whyOf(run('completed'), last)).toMatchObject({ last: null, tone: 'good' });
+  expect(whyOf(run('completed'), last)?.commands.map(({ argv }) => argv.join(' '))).toEqual([
+    'runnerctl land --run x',
+    'runnerctl deliver --run x',
+    'runnerctl verify --run x',
+  ]);
   expect(whyOf(run('waiting', { wait_until: '2026-01-01T00:00:00Z' }), null)).toMatchObject({
     until: '2026-01-01T00:00:00Z',
   });
@@ -42,7 +47,7 @@ test('remarks tell what somebody should know', () => {
   );
   expect(notes.map((note) => note.text)).toEqual([
     'The guard failed before the first session.',
-    'a holds the secret KEY',
+    'a contains the secret KEY',
     'Pauses after this iteration.',
   ]);
 });

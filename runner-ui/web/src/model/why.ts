@@ -1,5 +1,5 @@
-// Why a run does not go on, or how it ended: what stands on top of its page.
-import type { Command, IterationView, RunView, TestAbsence } from '../wire';
+// Why a run does not continue, or how it ended, and what to do next: the top of its page.
+import type { Command, IterationView, RunView, RunSummary, TestAbsence } from '../wire';
 import { titled, titlesOf, type Titles } from './titles';
 import { awaitsReview, isOver, ofSummary, type Tone } from './words';
 
@@ -8,29 +8,44 @@ export interface Why {
   icon: string;
   title: string;
   message: string | null;
-  /** What goes on, as a sentence, and its commands. */
+  /** How to continue, as a sentence, and its commands, the best one first. */
   ways: string | null;
   commands: readonly Command[];
-  /** When it goes on by itself. */
+  /** When it continues automatically. */
   until: string | null;
   /** The iteration that tells more: the last one, where it failed. */
   last: IterationView | null;
+  /** The branch that has the result. */
+  branch: string | null;
 }
 
 const words: Record<string, string> = {
-  completed: 'The goal is reached',
+  completed: 'Goal reached',
   stuck: 'Stuck: needs your attention',
   failed: 'Failed: needs your attention',
   held: 'Held: needs your attention',
   limit: 'Limit reached',
   timed_out: 'An iteration ran out of time',
   paused: 'Paused',
-  waiting: 'Waiting; continues by itself',
+  waiting: 'Waiting for a service; continues automatically',
   queued: 'In the queue',
   cancelled: 'Cancelled',
 };
 
-/** Null while the run goes on and nothing is in its way. */
+/** What a person can do with a completed run. */
+const results = ({ id }: RunSummary): Command[] => [
+  { label: 'Land it', argv: ['runnerctl', 'land', '--run', id] },
+  { label: 'Open a pull request', argv: ['runnerctl', 'deliver', '--run', id] },
+  { label: 'Verify it', argv: ['runnerctl', 'verify', '--run', id] },
+];
+
+/** The commands that continue a run, the best one first; the page shows differences itself. */
+export const commandsOf = (run: RunSummary): readonly Command[] =>
+  run.state === 'completed'
+    ? results(run)
+    : (run.reason?.commands ?? []).filter(({ argv }) => !argv.includes('--diff'));
+
+/** Null while the run continues without an obstacle. */
 export function whyOf(run: RunView, last: IterationView | null, titles: Titles = titlesOf(run)): Why | null {
   const { state, reason } = run.summary;
   const look = ofSummary(run.summary);
@@ -40,12 +55,13 @@ export function whyOf(run: RunView, last: IterationView | null, titles: Titles =
     return {
       tone: 'look',
       icon: '▲',
-      title: 'Something is in the way',
+      title: 'Blocked',
       message: obstacle,
       ways: null,
       commands: [],
       until: null,
       last: null,
+      branch: null,
     };
   }
   const failed =
@@ -59,9 +75,10 @@ export function whyOf(run: RunView, last: IterationView | null, titles: Titles =
     title: awaitsReview(run.summary) ? 'Awaiting your review' : (words[state] ?? look.word),
     message: reason ? titled(reason.message, titles) : null,
     ways: reason?.command ?? null,
-    commands: reason?.commands ?? [],
+    commands: commandsOf(run.summary),
     until: state === 'waiting' ? (run.wait_until ?? null) : null,
     last: failed ? last : null,
+    branch: state === 'completed' ? run.summary.branch : null,
   };
 }
 
@@ -89,14 +106,15 @@ export function remarks(run: RunView): Remark[] {
   if (run.baseline === 'fail') add('look', 'The guard failed before the first session.');
   for (const outage of run.outages ?? []) add('wait', `${outage.agent} is not available: ${outage.why}`);
   for (const path of run.guard_changed ?? [])
-    add('look', `The guard is defined otherwise than accepted: ${path}`, accept);
+    add('look', `The guard's definition differs from the accepted one: ${path}`, accept);
   for (const test of run.tests?.first_lost ?? [])
     add('look', `A test that passed before iteration ${test.iter} is ${absences[test.now]}: ${test.name}`);
   const unnamed = (run.tests?.lost ?? 0) - (run.tests?.first_lost.length ?? 0);
-  if (unnamed > 0) add('look', `${unnamed} more tests that passed before do not now.`);
-  for (const seen of run.secrets ?? []) add('bad', `${seen.path} holds the secret ${seen.variable}`);
-  for (const path of run.reverted ?? []) add('look', `Put back, since the agent may not change it: ${path}`);
-  for (const path of run.held_back ?? []) add('quiet', `Stays out of the branch: ${path}`);
+  if (unnamed > 0) add('look', `${unnamed} more tests that passed before do not pass now.`);
+  for (const seen of run.secrets ?? []) add('bad', `${seen.path} contains the secret ${seen.variable}`);
+  for (const path of run.reverted ?? [])
+    add('look', `Restored, because the agent may not change it: ${path}`);
+  for (const path of run.held_back ?? []) add('quiet', `Not on the branch: ${path}`);
   for (const notice of run.notices ?? []) add('quiet', notice);
   for (const change of run.changes ?? []) add('quiet', `To be committed: ${change.command}: ${change.text}`);
   if (run.pending === 'pause') add('look', 'Pauses after this iteration.');
