@@ -70,9 +70,9 @@ impl Command {
         KNOWN_COMMANDS.iter().find(|(_, known)| *known == line).map(|(label, line)| Self::new(label, line.split(' ')))
     }
 
-    /// Gives a task another set of attempts.
+    /// Gives a task another set of attempts, and continues the run.
     pub fn retry(node: &str) -> Self {
-        Self::new("Retry the task", ["runnerctl", "retry", node])
+        Self::new("Retry the task", ["runnerctl", "retry", node, "--resume"])
     }
 
     /// Starts a run that was started under this id before.
@@ -298,15 +298,15 @@ mod tests {
     fn a_sentence_that_is_joined_reads_as_one() {
         let ways =
             NextSteps::from(Command::retry("a.b")).join(", or ", "runnerctl edit").join("; then: ", "runnerctl resume");
-        assert_eq!(ways.text(), "runnerctl retry a.b, or runnerctl edit; then: runnerctl resume");
-        assert_eq!(lines(ways), ["runnerctl retry a.b", "runnerctl edit", "runnerctl resume"]);
+        assert_eq!(ways.text(), "runnerctl retry a.b --resume, or runnerctl edit; then: runnerctl resume");
+        assert_eq!(lines(ways), ["runnerctl retry a.b --resume", "runnerctl edit", "runnerctl resume"]);
         assert_eq!(NextSteps::from("").into_parts(), (None, Vec::new()));
     }
 
     #[test]
     fn a_command_for_elsewhere_names_the_place_and_only_where_the_program_knows_one() {
         let at = |command: Command| command.in_directory("/srv/it's here").to_shell();
-        assert_eq!(at(Command::retry("a")), r"runnerctl -C '/srv/it'\''s here' retry a");
+        assert_eq!(at(Command::retry("a")), r"runnerctl -C '/srv/it'\''s here' retry a --resume");
         assert_eq!(at(Command::stage(["a b"])), r"git -C '/srv/it'\''s here' add -- 'a b'");
         assert_eq!(at(Command::new("Remove it", ["rm", "/tmp/x"])), "rm /tmp/x");
     }
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn a_command_for_another_machine_names_it() {
         let host: Host = "ssh://me@gpu".parse().unwrap();
-        assert_eq!(Command::retry("a").on_host(&host).to_shell(), "runnerctl --host ssh://me@gpu retry a");
+        assert_eq!(Command::retry("a").on_host(&host).to_shell(), "runnerctl --host ssh://me@gpu retry a --resume");
         assert_eq!(
             Command::switch("b").in_directory("/p").on_host(&host).to_shell(),
             "ssh -t -l me gpu 'git -C /p switch b'"

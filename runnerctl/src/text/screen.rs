@@ -133,9 +133,9 @@ mod tests {
                 .command_line(command, Path::new("/srv/a b"))
         };
         let (resume, stage) = (Command::retry("x"), Command::stage(["y"]));
-        assert_eq!(command_line("/srv/a b", &resume), "runnerctl retry x");
-        assert_eq!(command_line("/srv/a b/src", &resume), "runnerctl retry x");
-        assert_eq!(command_line("/srv", &resume), "runnerctl -C '/srv/a b' retry x");
+        assert_eq!(command_line("/srv/a b", &resume), "runnerctl retry x --resume");
+        assert_eq!(command_line("/srv/a b/src", &resume), "runnerctl retry x --resume");
+        assert_eq!(command_line("/srv", &resume), "runnerctl -C '/srv/a b' retry x --resume");
         assert_eq!(command_line("/srv/a b", &stage), "git add -- y");
         assert_eq!(command_line("/srv/a b/src", &stage), "git -C '/srv/a b' add -- y");
     }

@@ -168,7 +168,7 @@ fn attempts_used_up_reason(leaf: &Node) -> StopReason {
     let which = if *max_attempts == 1 { "only attempt".to_owned() } else { format!("{max_attempts} attempts") };
     StopReason::new(
         format!("task {id} has used its {which}"),
-        NextSteps::from(Command::retry(id)).join(", or ", manual_ways(leaf)).join("; then: ", "runnerctl resume"),
+        NextSteps::from(Command::retry(id)).join("; or ", manual_ways(leaf)).join(", then: ", "runnerctl resume"),
     )
 }
 

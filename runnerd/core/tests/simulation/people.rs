@@ -331,7 +331,7 @@ impl Course {
         let reason = self.advised.take().unwrap_or(reason);
         let command = reason.command.unwrap_or_default();
         if let Some(rest) = command.strip_prefix("runnerctl retry ") {
-            let node = rest.split(',').next().unwrap_or_default().to_owned();
+            let node = rest.split(' ').next().unwrap_or_default().to_owned();
             let change = if self.random.one_in(3) {
                 ChangeRequest::Add(addition(&node, 1))
             } else {
