@@ -32,6 +32,35 @@ fn what_a_guard_commits_is_named_too() {
     repo.assert_sound();
 }
 
+/// Runs with a guard that does `deed` on the base, and returns the message of the baseline's commit.
+fn baseline_message(deed: &str) -> String {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.scripted_repo("plain");
+    let config = repo.read(".runner/state/config.toml").replace("baseline = false", "baseline = true");
+    repo.write(".runner/state/config.toml", &config).commit("With a baseline");
+    repo.script().guard_step(1, deed);
+    repo.script().guard_always("true");
+    repo.script().always("echo work > work.txt; answer done 'Wrote work.txt.'");
+    home.run(&repo, &["-m", "Do it."]).exits(0);
+    home.ctl_in(&repo, &["verify"]).exits(0);
+    repo.git(&["log", "-1", "--grep=baseline run", "--format=%B"])
+}
+
+#[test]
+fn what_a_guard_writes_and_commits_on_the_base_is_named() {
+    let message =
+        baseline_message("echo made > made.txt; echo report > report.txt; git add report.txt; git commit -qm report");
+    assert!(message.ends_with("\nRunner-Guard-Wrote: made.txt, report.txt"), "{message}");
+}
+
+#[test]
+fn history_that_a_guard_rewrites_on_the_base_is_told() {
+    let message = baseline_message("echo lost > lost.txt; git add lost.txt; git commit -q --amend -m Mine");
+    assert!(message.contains("The guard must not rewrite history: branch runner/"), "{message}");
+    assert!(!message.contains("Runner-Guard-Wrote"), "the branch is as before: {message}");
+}
+
 #[test]
 fn a_run_does_not_begin_with_a_submodule_that_the_guard_has_moved_on_the_base() {
     for then in ["true", "git add sub", "git commit -qam Moved"] {

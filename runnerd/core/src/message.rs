@@ -38,6 +38,7 @@ const VERSION: &str = "Runner-Version";
 const FROM: &str = "Runner-From";
 const GUARD: &str = "Runner-Guard";
 const REVERTED: &str = "Runner-Reverted";
+const GUARD_WROTE: &str = "Runner-Guard-Wrote";
 const HUMAN: &str = "Runner-Human";
 const DRIVER: &str = "Runner-Driver";
 
@@ -113,6 +114,8 @@ pub struct MarkerCommit {
     pub guard_run: Option<GuardRun>,
     /// Paths that the guard changed without permission and that were restored.
     pub reverted: NameList,
+    /// Paths outside `.runner/` that the guard wrote, in its own commits too.
+    pub guard_wrote: NameList,
     /// Who drives the run, if stated: in a claim, in a release, and in a start that is also a claim.
     pub driver: Option<Driver>,
 }
@@ -221,7 +224,9 @@ impl MarkerCommit {
         let mut trailers = vec![(KIND, kind.to_owned()), (VERSION, self.version.to_string())];
         trailers.extend(self.from.clone().map(|from| (FROM, from)));
         trailers.extend(self.guard_run.as_ref().map(|run| (GUARD, run.to_string())));
-        trailers.extend((!self.reverted.is_empty()).then(|| (REVERTED, self.reverted.to_string())));
+        let names = [(REVERTED, &self.reverted), (GUARD_WROTE, &self.guard_wrote)];
+        let names = names.into_iter().filter(|(_, list)| !list.is_empty());
+        trailers.extend(names.map(|(name, list)| (name, list.to_string())));
         trailers.extend(self.driver.as_ref().map(|driver| (DRIVER, driver.to_string())));
         join_message(subject, &self.summary, &trailers)
     }
@@ -238,6 +243,7 @@ impl MarkerCommit {
             from: trailers.take_object_id(FROM)?,
             guard_run: trailers.take_optional(GUARD)?,
             reverted: trailers.take_optional(REVERTED)?.unwrap_or_default(),
+            guard_wrote: trailers.take_optional(GUARD_WROTE)?.unwrap_or_default(),
             driver: None,
         })
     }
@@ -260,6 +266,7 @@ impl MarkerCommit {
             from: None,
             guard_run: None,
             reverted: NameList::default(),
+            guard_wrote: NameList::default(),
             driver: Some(trailers.take_required(DRIVER)?),
         })
     }

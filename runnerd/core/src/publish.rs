@@ -229,6 +229,11 @@ pub fn guard_ref(run: &str) -> String {
     format!("refs/runner/guard/{run}")
 }
 
+/// Returns the name of the reference that keeps what a process of an iteration left before its history was restored.
+pub fn rescue_ref(run: &str, iter: u32) -> String {
+    format!("refs/runner/rescue/{run}/{iter:04}")
+}
+
 /// Returns the folders of the references that a run keeps in addition to its branch.
 pub fn extra_ref_dirs(run: &str) -> [String; 4] {
     ["raw", "rescue", "moved", "review"].map(|kind| format!("refs/runner/{kind}/{run}"))

@@ -258,6 +258,7 @@ fn marker_commit(job: &DriveJob) -> MarkerCommit {
         from: None,
         guard_run: None,
         reverted: NameList::default(),
+        guard_wrote: NameList::default(),
         driver: Some(job.driver.clone()),
     }
 }

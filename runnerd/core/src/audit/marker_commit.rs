@@ -15,6 +15,7 @@ use crate::committed_state::StateFault;
 use crate::driver::ClaimState;
 use crate::files::layout;
 use crate::files::person_edit;
+use crate::fsck::is_like_runner_path;
 use crate::guard::definition::GuardDefinition;
 use crate::guard::test_results::{self, TestResults};
 use crate::guard::watched_files::WatchedFiles;
@@ -179,7 +180,17 @@ impl MarkerAudit<'_> {
         let found = CommittedFile { value: &*self.to.tests, bytes: self.to.bytes(layout::TESTS).unwrap_or_default() };
         compare::compare_values(AuditRule::Milestone, layout::TESTS, &expected, &found, findings);
         self.check_changed_paths(CommitKind::Baseline, findings);
+        self.check_named_paths(findings);
         self.check_same_tree(&before, findings);
+    }
+
+    /// Checks that a baseline names every change outside `.runner/`: only its guard can have made it.
+    fn check_named_paths(&self, findings: &mut AuditFindings) {
+        let changed = self.net.code_paths().map(|(path, _)| path).filter(|path| !is_like_runner_path(path));
+        for path in self.marker.guard_wrote.missing_names(&changed.collect::<Vec<_>>()) {
+            let path = String::from_utf8_lossy(path);
+            findings.add_violation(AuditRule::Owned, &path, "a change named in Runner-Guard-Wrote", "one that is not");
+        }
     }
 
     /// Checks a resume: counters that stopped the run are reset, iterations are granted.
@@ -218,8 +229,10 @@ impl MarkerAudit<'_> {
 
     /// Checks that no guard has run for it.
     fn check_no_guard(&self, findings: &mut AuditFindings) {
-        let MarkerCommit { guard_run, reverted, .. } = self.marker;
-        for (at, is_present) in [("Runner-Guard", guard_run.is_some()), ("Runner-Reverted", !reverted.is_empty())] {
+        let MarkerCommit { guard_run, reverted, guard_wrote, .. } = self.marker;
+        let lists = [("Runner-Reverted", reverted), ("Runner-Guard-Wrote", guard_wrote)];
+        let lists = lists.map(|(at, list)| (at, !list.is_empty()));
+        for (at, is_present) in [("Runner-Guard", guard_run.is_some())].into_iter().chain(lists) {
             if is_present {
                 findings.add_violation(AuditRule::Receipt, at, "nothing", "something");
             }

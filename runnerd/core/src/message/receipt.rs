@@ -7,7 +7,9 @@ use super::trailer_values::{
     AgentStamp, AttemptCount, GuardRun, GuardTests, ReviewRun, ReviewSignature, RunnerVersion, UsageLine, VerdictLine,
 };
 use super::trailers::TrailerReader;
-use super::{FROM, GUARD, KIND, MessageError, MessageParts, REVERTED, SCOPE, VERSION, headline, join_message};
+use super::{
+    FROM, GUARD, GUARD_WROTE, KIND, MessageError, MessageParts, REVERTED, SCOPE, VERSION, headline, join_message,
+};
 use crate::text::digest::Digest;
 
 /// An iteration's commit message; a field that is `None` or empty does not apply.
@@ -110,7 +112,7 @@ impl Receipt {
             (REVERTED, names(&self.reverted)),
             ("Runner-Hidden", names(&self.hidden)),
             ("Runner-Guard-Changed", names(&self.guard_changed)),
-            ("Runner-Guard-Wrote", names(&self.guard_wrote)),
+            (GUARD_WROTE, names(&self.guard_wrote)),
             ("Runner-Held-Back", names(&self.held_back)),
             ("Runner-Dirty-Submodules", names(&self.dirty_submodules)),
             ("Runner-Tree-From", Some(self.tree_from.to_string())),
@@ -151,7 +153,7 @@ impl Receipt {
             reverted: trailers.take_optional(REVERTED)?.unwrap_or_default(),
             hidden: trailers.take_optional("Runner-Hidden")?.unwrap_or_default(),
             guard_changed: trailers.take_optional("Runner-Guard-Changed")?.unwrap_or_default(),
-            guard_wrote: trailers.take_optional("Runner-Guard-Wrote")?.unwrap_or_default(),
+            guard_wrote: trailers.take_optional(GUARD_WROTE)?.unwrap_or_default(),
             held_back: trailers.take_optional("Runner-Held-Back")?.unwrap_or_default(),
             dirty_submodules: trailers.take_optional("Runner-Dirty-Submodules")?.unwrap_or_default(),
             tree_from: trailers.take_required("Runner-Tree-From")?,

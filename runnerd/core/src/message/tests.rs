@@ -152,6 +152,7 @@ fn what_was_written_is_read_back() {
         from: Some("4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned()),
         guard_run: Some(GuardRun { end: ProcessEnd::Signal(9), output: Digest::compute(b"guard") }),
         reverted: NameList::new(&[".git/config".to_owned()]),
+        guard_wrote: NameList::new(["report.txt"]),
         driver: None,
     };
     let commits = [
@@ -176,7 +177,14 @@ fn driver() -> crate::driver::Driver {
 }
 
 fn with_driver(milestone: MarkerCommit) -> MarkerCommit {
-    MarkerCommit { from: None, guard_run: None, reverted: NameList::default(), driver: Some(driver()), ..milestone }
+    MarkerCommit {
+        from: None,
+        guard_run: None,
+        reverted: NameList::default(),
+        guard_wrote: NameList::default(),
+        driver: Some(driver()),
+        ..milestone
+    }
 }
 
 #[test]
@@ -188,6 +196,7 @@ fn a_claim_names_its_driver_and_not_its_parent() {
         from: None,
         guard_run: None,
         reverted: NameList::default(),
+        guard_wrote: NameList::default(),
         driver: Some(driver()),
     };
     let claim = RunnerCommit::Claim(milestone.clone()).compose();
@@ -211,6 +220,7 @@ fn subjects_are_those_of_the_specification() {
         from: None,
         guard_run: None,
         reverted: NameList::default(),
+        guard_wrote: NameList::default(),
         driver: None,
     };
     let subject = |commit: RunnerCommit| commit.compose().lines().next().expect("has a subject").to_owned();

@@ -15,6 +15,7 @@ use super::record::{RunEnd, StopRequest};
 use super::refusal::review_ways;
 use crate::iteration::session_failure::is_unexplained;
 use crate::policy::Policy;
+use crate::publish;
 use crate::run::approval::{PendingNode, ReviewDecision, find_pending_leaf};
 use crate::run::fallback::{KindChoice, ServiceOutage, choose_kind};
 use crate::run::usage::{self, ResourceUsage};
@@ -262,7 +263,7 @@ fn check_unpriced_tokens(inputs: &RunInputs<'_>) -> Option<NextStep> {
 fn check_moved_head(inputs: &RunInputs<'_>, ended: Option<&Verdict>) -> Option<NextStep> {
     let Some(Verdict::Interrupted { by: StopCause::Elsewhere }) = ended else { return None };
     let (run, iter) = (inputs.run_state.run_id.as_deref().unwrap_or_default(), inputs.run_state.next_iter - 1);
-    let rescue = format!("refs/runner/rescue/{run}/{iter:04}");
+    let rescue = publish::rescue_ref(run, iter);
     let message = format!(
         "HEAD was moved away from runner/{run} in iteration {iter}, and whether by a person or the agent is not known; \
          what was there is kept under {rescue}, and runner/{run} is checked out again"

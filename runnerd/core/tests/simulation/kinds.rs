@@ -241,6 +241,7 @@ impl Forgery {
                 from: None,
                 guard_run: None,
                 reverted: NameList::default(),
+                guard_wrote: NameList::default(),
                 driver: Some(Driver::new("slurm", "8", 1, "n2", "0a1c")),
             };
             of(milestone).compose()

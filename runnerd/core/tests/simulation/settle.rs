@@ -2,6 +2,8 @@
 //!
 //! Repeated after a death, each writes the same, and recognizes a commit that was already made.
 
+use std::collections::BTreeSet;
+
 use protocol::state::{Baseline, Feedback, RunState};
 use protocol::test_record::TestRecord;
 use runner_core::files::change::ChangeRequest;
@@ -30,6 +32,7 @@ use super::effects::named_tests;
 use super::loaded::{Loaded, config_text, goal_text, read_config};
 use super::mischief;
 use super::mistake::Mistake;
+use super::repository::differing;
 
 impl Course {
     /// Writes and commits the state that the outcome leads to; returns the commit, or `None` if nothing changed.
@@ -229,6 +232,7 @@ impl Course {
             from: Some(from),
             guard_run: None,
             reverted: NameList::default(),
+            guard_wrote: NameList::default(),
             driver: None,
         }
     }
@@ -253,6 +257,9 @@ impl Course {
         let end = GuardEnd { digest: Some(Digest::compute(b"it ran").to_string()), ..GuardEnd::new(how) };
         let reverted = self.undo(&loaded, after)?.reverted;
         self.live.found.clear();
+        let from = &self.repository.commit(&loaded.commit).files;
+        let wrote = differing(from, &self.repository.work).filter(|path| !path.starts_with(".runner/"));
+        let guard_wrote = NameList::new(wrote.collect::<BTreeSet<_>>());
         let output = (end.how != GuardEndKind::Exited(0)).then(|| "FAILED: 3 of 12\n".to_owned());
         let baseline = Baseline { guard: end.outcome(), output, green_at: None };
         let guard_definition = self.guarded(&loaded).accepted;
@@ -268,6 +275,7 @@ impl Course {
         let milestone = MarkerCommit {
             guard_run: guard_run(&end),
             reverted: NameList::new(&reverted),
+            guard_wrote,
             ..self.milestone(loaded.commit.clone())
         };
         self.repository.commit_all(&RunnerCommit::Baseline(milestone, end.outcome()).compose());

@@ -2,6 +2,7 @@
 //!
 //! A failing baseline does not stop the run; it is shown, and sessions read about it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use protocol::command::NextSteps;
@@ -15,7 +16,7 @@ use runner_core::message::{MarkerCommit, NameList, RunnerCommit};
 use runner_core::publish;
 use runner_core::text::json;
 use runner_core::tree;
-use runner_git::SnapshotRequest;
+use runner_git::{Id, SnapshotRequest};
 use runner_process::Mark;
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +26,7 @@ use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;
 use crate::worker::integrity::git_dir;
 use crate::worker::integrity::hold_back::hold_back_rule;
-use crate::worker::integrity::restore::{self, RestoreRequest};
+use crate::worker::integrity::restore::{self, RestoreReport, RestoreRequest};
 use crate::worker::iteration::relay;
 use crate::worker::iteration::session::{ProcessContext, end_leftovers};
 use crate::worker::load::{CommittedState, load_state};
@@ -70,8 +71,9 @@ pub(crate) async fn run_baseline(
         GuardEndKind::Exited(_) | GuardEndKind::Signaled(_) => Some(end.output.clone()),
     };
     tokio::task::block_in_place(|| {
-        let reverted = restore_after_program(context, loaded)?;
+        let report = restore_after_program(context, loaded)?;
         refuse_moved_submodules(context, loaded)?;
+        let guard_wrote = paths_written_since(context, loaded.commit)?;
         let baseline = Baseline { guard: end.outcome(), output, green_at: None };
         let state = RunState {
             guard_definition: definition::definition_at(&context.repository()?, loaded)
@@ -88,14 +90,35 @@ pub(crate) async fn run_baseline(
             (Layout::TESTS, json::to_canonical_json(&tests)),
         ];
         let marker = MarkerCommit {
+            summary: describe_moved_history(context, &report),
             guard_run: crate::worker::receipt::guard_run(&end),
-            reverted: NameList::new(&reverted),
+            reverted: NameList::new(&report.reverted),
+            guard_wrote: NameList::new(&guard_wrote),
             ..start_run::marker_commit(context, Some(loaded.commit))
         };
         start_run::commit_files(context, &RunnerCommit::Baseline(marker, end.outcome()), &files)?;
         Ok::<_, PrepareError>(())
     })?;
     Ok(true)
+}
+
+/// Returns the paths outside `.runner/` in which the work tree differs from a commit. The guard wrote them, since a run
+/// begins with a clean work tree.
+fn paths_written_since(context: &RunContext, from: Id) -> Result<BTreeSet<Vec<u8>>, EffectError> {
+    let repository = context.repository()?;
+    let committed = repository.head()?.commit().map(|head| repository.changed_paths(&from, &head)).transpose()?;
+    let standing = context.scan_changes()?.into_iter().map(|change| change.path);
+    let paths = standing.chain(committed.into_iter().flatten());
+    Ok(paths.filter(|path| !path.starts_with(b".runner/")).collect())
+}
+
+/// Describes what the guard did to the run's branch, if it moved it or left it.
+fn describe_moved_history(context: &RunContext, report: &RestoreReport) -> String {
+    let Some(how) = report.history.as_ref().or(report.elsewhere.as_ref()) else { return String::new() };
+    let rescue = publish::rescue_ref(&context.run, 0);
+    format!(
+        "The guard must not rewrite history: {how}. What it left is kept under {rescue}, and the branch is as before."
+    )
 }
 
 /// Refuses submodules that are no longer at the commits that the base names: the run would begin with other code than its
@@ -163,10 +186,13 @@ pub(super) fn prepare_program(
     Ok(record::create_record_dir(context, &context.layout.run_records(&context.run))?)
 }
 
-/// Restores what a program must not have changed, and returns the restored paths.
-pub(super) fn restore_after_program(context: &RunContext, loaded: &CommittedState) -> Result<Vec<String>, EffectError> {
+/// Restores what a program must not have changed.
+pub(super) fn restore_after_program(
+    context: &RunContext,
+    loaded: &CommittedState,
+) -> Result<RestoreReport, EffectError> {
     let text = tree::canonical(&loaded.tree);
     let tree = Some(text.as_bytes());
     let request = RestoreRequest { from: loaded.commit, iter: 0, phase: PhaseName::Guard, tree, baseline: None };
-    Ok(restore::restore_after_process(context, &context.repository()?, loaded, request)?.reverted)
+    restore::restore_after_process(context, &context.repository()?, loaded, request)
 }

@@ -434,6 +434,7 @@ pub(crate) fn marker_commit(context: &RunContext, from: Option<Id>) -> MarkerCom
         from: from.map(|from| from.to_string()),
         guard_run: None,
         reverted: NameList::default(),
+        guard_wrote: NameList::default(),
         driver: None,
     }
 }
