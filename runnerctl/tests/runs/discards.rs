@@ -36,6 +36,21 @@ fn a_guard_that_removes_what_the_session_has_committed_is_red_and_it_is_kept() {
 }
 
 #[test]
+fn a_guard_that_resets_and_prunes_what_the_session_has_committed_is_red_and_it_is_kept() {
+    let discard = "git reset -q --hard HEAD~1; git reflog expire --expire=now --all; git gc -q --prune=now";
+    let play = play_discard(discard, "echo new > a.txt; rm gone.txt; git add -A; git commit -qm mine");
+    assert_eq!(play.repo.show("HEAD", "a.txt"), "new");
+    assert_eq!(play.repo.git(&["ls-tree", "HEAD", "gone.txt"]), "");
+    assert_eq!(play.repo.git(&["log", "-1", "--format=%s", "refs/runner/guard/play"]), "mine");
+}
+
+#[test]
+fn a_guard_that_reverts_the_commit_of_a_session_is_red_and_the_change_is_kept() {
+    let play = play_discard("git revert --no-edit HEAD", "echo new > a.txt; git add a.txt; git commit -qm mine");
+    assert_eq!(play.repo.show("HEAD", "a.txt"), "new");
+}
+
+#[test]
 fn a_guard_that_stashes_the_change_is_red_and_it_is_kept() {
     let play = play_discard("git stash -q -u", "echo new > kept.txt; echo new > a.txt");
     assert_eq!((play.repo.show("HEAD", "kept.txt"), play.repo.show("HEAD", "a.txt")), ("new".into(), "new".into()));
@@ -50,4 +65,23 @@ fn a_guard_that_writes_or_commits_the_change_discards_nothing() {
     play.script().step(1, "echo new > kept.txt; answer done 'Done.'");
     play.run_first(4).assert_row(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
     assert_eq!(play.repo.show("HEAD", "kept.txt"), "formatted");
+}
+
+#[test]
+fn a_guard_that_resets_a_submodule_is_red_and_its_folder_stays() {
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
+    let module = play.home.repo("module");
+    module.write("inner.txt", "one\n").commit("One");
+    let url = module.path().display().to_string();
+    play.repo.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &url, "sub"]);
+    play.repo.git(&["commit", "-qm", "Module"]);
+    play.script().guard_always("git reset -q --hard HEAD~1; git submodule --quiet update; echo green");
+    play.script().step(
+        1,
+        "echo two > sub/inner.txt; git -C sub commit -qam Two; git add sub; git commit -qm Bump; \
+         answer done 'Done.'",
+    );
+    play.run_first(4).assert_row(&RED);
+    assert_eq!(play.repo.read("sub/inner.txt"), "one\n");
+    assert_eq!(play.repo.git(&["log", "-1", "--format=%s", "refs/runner/guard/play"]), "Bump");
 }

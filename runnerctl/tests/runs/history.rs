@@ -43,14 +43,14 @@ fn play_leaving_branch(deed: &str) -> RunPlay {
     let play = RunPlay::with_tree(&crate::play::sample(), |config| config.top("max_iterations = 2"));
     play.script().step(1, &format!("echo kept > work\n{deed}\nanswer done 'Done.'"));
     play.run().exits(6);
-    assert_held_on_other_branch(&play);
+    assert_held_on_other_branch(&play, &[RESCUE]);
     play
 }
 
 /// Asserts that the first iteration charged no attempt, and that the run is held with what was found and the command to
 /// continue.
 #[track_caller]
-fn assert_held_on_other_branch(play: &RunPlay) {
+fn assert_held_on_other_branch(play: &RunPlay, kept: &[&str]) {
     let seen = play.iteration_at(1);
     seen.assert_row(&ExpectedRow { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
     seen.assert_detail("HEAD was not on the run's branch any more");
@@ -60,7 +60,7 @@ fn assert_held_on_other_branch(play: &RunPlay) {
     assert!(reason.message.contains(RESCUE), "{reason:?}");
     let command = format!("git show --stat {RESCUE}, then: runnerctl resume");
     assert_eq!(reason.command.as_deref(), Some(command.as_str()));
-    assert_eq!(play.repo.refs("refs/runner/rescue"), [RESCUE]);
+    assert_eq!(play.repo.refs("refs/runner/rescue"), kept);
     assert_eq!(play.repo.git(&["branch", "--show-current"]), format!("runner/{RUN}"));
     assert_eq!(play.repo.show(RESCUE, "work"), "kept", "what was there is not lost");
     assert_eq!(play.repo.node("b").attempts, 0, "no attempt is charged");
@@ -90,7 +90,7 @@ fn switch_by_a_person_under_a_session_charges_nobody_and_holds_the_run() {
     play.repo.git(&["switch", "-q", "main"]);
     gate.open();
     play.client().wait_for(play.repo.path(), RunStatus::Held);
-    assert_held_on_other_branch(&play);
+    assert_held_on_other_branch(&play, &[RESCUE]);
 }
 
 #[test]
@@ -99,8 +99,30 @@ fn guard_that_leaves_the_branch_charges_nobody_and_holds_the_run() {
     play.script().step(1, "echo kept > work\nanswer done 'Done.'");
     play.script().guard_step(1, "git checkout -q --detach");
     play.run().exits(6);
-    assert_held_on_other_branch(&play);
+    assert_held_on_other_branch(&play, &[RESCUE, &format!("{RESCUE}-work")]);
     play.home.ctl_in(&play.repo, &["verify"]).exits(0);
+}
+
+/// What a guard leaves of a commit that nothing else keeps.
+const PRUNE: &str = "git reflog expire --expire=now --all; git gc -q --prune=now";
+
+#[test]
+fn commits_of_a_session_are_kept_when_its_guard_rewrites_history_and_prunes() {
+    let play = RunPlay::new();
+    play.script().step(1, "echo kept > work; git add -A; git commit -qm Mine\nanswer done 'Done.'");
+    play.script().guard_step(1, &format!("git reset -q --hard main; {PRUNE}"));
+    play.run_first(4).assert_row(&BROKEN).assert_detail("history must not be rewritten");
+    assert_eq!(play.repo.show(&format!("{RESCUE}-work"), "work"), "kept");
+}
+
+#[test]
+fn commits_of_a_session_that_leaves_the_branch_are_kept() {
+    let play = RunPlay::with_tree(&crate::play::sample(), |config| config.top("max_iterations = 2"));
+    play.script().step(1, "echo mine > mine; git add -A; git commit -qm Mine\ngit switch -q main; answer done 'Done.'");
+    play.run().exits(6);
+    play.repo.git(&["reflog", "expire", "--expire=now", "--all"]);
+    play.repo.git(&["gc", "-q", "--prune=now"]);
+    assert_eq!(play.repo.show(&format!("{RESCUE}-branch"), "mine"), "mine");
 }
 
 #[test]

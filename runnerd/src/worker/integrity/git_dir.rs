@@ -3,6 +3,7 @@
 //! The snapshot is saved in `live/` before anything runs, so that a crash does not lose it. Branches that a session
 //! moved are left where they are; what they no longer reach is kept and recorded.
 
+use runner_core::publish;
 use runner_git::{ChangedGitFile, GitDirSnapshot, Id, MovedRef, Repository, UserGitConfig};
 
 use crate::repo::sealed::{Sealable, SealedFile};
@@ -121,6 +122,24 @@ pub(crate) fn restore_refs_and_index(
 fn describe_moved_ref(MovedRef { name, before, after }: &MovedRef) -> String {
     let value_or_nothing = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
     format!("{name}: {} -> {}", value_or_nothing(before), value_or_nothing(after))
+}
+
+/// Makes HEAD and the run's branch readable again before they are moved back to `tip`. Keeps the branch's own tip, unless
+/// HEAD is there: a rescue keeps that one.
+pub(crate) fn repair_branch(
+    context: &RunContext,
+    repository: &Repository,
+    before: Option<&GitDirSnapshot>,
+    tip: Id,
+    iter: u32,
+) -> Result<(), EffectError> {
+    let branch = context.branch();
+    repository.repair_refs(&branch, &tip, before)?;
+    let (found, head) = (repository.find_branch_tip(&branch)?, repository.head()?.commit());
+    if let Some(found) = found.filter(|found| *found != tip && Some(*found) != head) {
+        repository.force_runner_ref(&format!("{}-branch", publish::rescue_ref(&context.run, iter)), &found)?;
+    }
+    Ok(())
 }
 
 /// Records how a session left the user's own git configuration, so that it is not obeyed before a person agrees.

@@ -309,7 +309,7 @@ impl Restorer<'_> {
             Some(RescueCommit(kept)) => kept,
             None if self.is_intact()? => return Ok(()),
             None => {
-                self.repository.repair_refs(&branch, &tip, self.before.as_ref())?;
+                git_dir::repair_branch(context, self.repository, self.before.as_ref(), tip, iter)?;
                 let snapshot = self.repository.create_snapshot(&SnapshotRequest {
                     name: &self.rescue_ref()?,
                     message: &format!("rescue: run {} iteration {iter:04}, {phase}", context.run),
@@ -337,7 +337,7 @@ impl Restorer<'_> {
 
     /// Names the ref that preserves what was found; a reviewer may need more than one.
     fn rescue_ref(&self) -> Result<String, EffectError> {
-        let name = format!("refs/runner/rescue/{}/{:04}", self.context.run, self.request.iter);
+        let name = runner_core::publish::rescue_ref(&self.context.run, self.request.iter);
         if self.request.baseline.is_none() {
             return Ok(name);
         }

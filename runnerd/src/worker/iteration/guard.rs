@@ -10,7 +10,7 @@ use runner_config::ChangePolicy;
 use runner_core::iteration::{GuardEnd, GuardEndKind, WorkResult, describe_discarded as discarded_reason};
 use runner_core::publish;
 use runner_core::text::fence::one_line;
-use runner_git::{GitError, Id, SnapshotRequest, WorktreeChange};
+use runner_git::{CommitEntry, EntryKind, GitError, Id, SnapshotRequest, WorktreeChange};
 use runner_process::Mark;
 use serde::{Deserialize, Serialize};
 use tokio::task::block_in_place;
@@ -166,6 +166,12 @@ fn restore_after_guard(
     let report = restore::restore_after_process(context, &repository, loaded, request)?;
     inspect::scan_changes(context, &repository)?;
     let RestoreReport { history, elsewhere, mut reverted, moved_refs, .. } = report;
+    if history.is_some() || elsewhere.is_some() {
+        // The next guard takes its reference.
+        let before = parse_id(&load_pre_guard_state(context, loaded, work.task.iter)?.files)?;
+        let kept = format!("{}-work", publish::rescue_ref(&context.run, work.task.iter));
+        repository.force_runner_ref(&kept, &before)?;
+    }
     let diff = definition::noted_diff(context, work.task.iter)?;
     if diff.effective_policy(loaded.policy.on_change) == ChangePolicy::Revert {
         reverted.extend_from_slice(&diff.paths);
@@ -204,11 +210,13 @@ fn load_pre_guard_state(
     let repository = context.repository()?;
     let head = repository.head()?.commit();
     let stamps = path_stamps(context, &context.cached_changes()?);
+    let pin = publish::guard_ref(&context.run);
     let files = if let Some(head) = head.filter(|_| stamps.is_empty()) {
+        repository.force_runner_ref(&pin, &head)?;
         head
     } else {
         let request = SnapshotRequest {
-            name: &publish::guard_ref(&context.run),
+            name: &pin,
             message: &format!("guard: run {} iteration {iter:04}", context.run),
             author: RunContext::identity(&repository),
             hold_back: &hold_back_rule(context, &repository, loaded)?,
@@ -231,26 +239,28 @@ fn restore_discarded_paths(
     let (from, files) = (loaded.commit, parse_id(&before.files)?);
     let changes: BTreeSet<String> = context.scan_changes()?.iter().map(WorktreeChange::display_path).collect();
     let is_there = |path: &String| std::fs::symlink_metadata(context.layout.path(path)).is_ok();
-    let reverted_paths = before.stamps.keys().filter(|path| !changes.contains(*path));
-    let removed_paths = changes.iter().filter(|path| !is_there(path));
-    let candidates: BTreeSet<&String> =
-        reverted_paths.chain(removed_paths).filter(|path| !path.starts_with(".runner/")).collect();
+    let paths = repository.changed_paths(&from, &files)?;
+    let mut candidates: Vec<String> = paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+    candidates.retain(|path| !path.starts_with(".runner/") && (!changes.contains(path) || !is_there(path)));
     if candidates.is_empty() {
         return Ok(Vec::new());
     }
     // A guard may have garbled HEAD; the check of history comes next.
     let head = repository.head().ok().and_then(|head| head.commit()).unwrap_or(from);
-    let mut discarded = Vec::new();
+    let is_file = |entry: &Option<CommitEntry>| entry.as_ref().is_none_or(|entry| entry.kind != EntryKind::Submodule);
+    let (mut discarded, mut restored) = (Vec::new(), Vec::new());
     for path in candidates {
-        let (before_entry, at_from) = (repository.find_entry(&files, path)?, repository.find_entry(&from, path)?);
-        let is_gone = before_entry.is_some() && !is_there(path);
-        let is_reverted = !changes.contains(path) && repository.find_entry(&head, path)? == at_from;
+        let (before_entry, at_from) = (repository.find_entry(&files, &path)?, repository.find_entry(&from, &path)?);
+        let is_gone = before_entry.is_some() && !is_there(&path);
+        let is_reverted = !changes.contains(&path) && repository.find_entry(&head, &path)? == at_from;
         if before_entry != at_from && (is_gone || is_reverted) {
-            discarded.push(path.clone());
+            // What is in a submodule's folder is in no commit of this repository: it stays as the guard has left it.
+            restored.extend((is_file(&before_entry) && is_file(&at_from)).then(|| path.clone()));
+            discarded.push(path);
         }
     }
-    if !discarded.is_empty() {
-        guard_overlay::restore_paths(context, &files, &discarded)?;
+    if !restored.is_empty() {
+        guard_overlay::restore_paths(context, &files, &restored)?;
         context.last_scan.invalidate();
     }
     Ok(discarded)
