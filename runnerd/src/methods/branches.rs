@@ -14,14 +14,38 @@ use runner_git::{Id, Repository};
 use runner_os::error_chain::display_chain;
 use tempfile::TempDir;
 
+use super::{Api, run_blocking};
 use crate::admit::git_error;
 use crate::repo::layout::Layout;
-use crate::worker::{CommittedState, RunnerChain, load_state, node_ref};
+use crate::store::{RepoStore, repo_id};
+use crate::worker::{self, CommittedState, ExclusiveWork, RunnerChain, WorkerMessage, load_state, node_ref};
 
 /// Prefix of the branches of runs.
 const BRANCH_PREFIX: &str = "runner/";
 /// Maximum number of commits searched for a claim.
 const MAX_COMMITS: usize = 10_000;
+
+impl Api {
+    /// Reverts a checkout that was cut off, unless a run is at work: a person would have to commit what git has removed.
+    pub(super) async fn revert_checkout(&self, repository: &Repository) -> Result<(), ErrorData> {
+        let (store, repository) =
+            (RepoStore::new(&self.state_dir, &repo_id(repository.common_dir())), repository.clone());
+        let worker = self.registry.find(repository.common_dir()).await;
+        if worker.as_ref().is_some_and(|worker| self.is_unsettled(worker)) || !worker::is_checkout_pending(&store) {
+            return Ok(());
+        }
+        let work = move || {
+            let failed = |error| ErrorData::new(ErrorKind::Fault, display_chain(&error)).hint("git status");
+            worker::revert_checkout(&store, &repository).map_err(failed)
+        };
+        match worker {
+            Some(worker) => {
+                worker.send_request(|reply| WorkerMessage::RunExclusive(ExclusiveWork::new(work), reply)).await
+            }
+            None => run_blocking(work).await,
+        }
+    }
+}
 
 /// Describes the runs that have branches in a repository, or the one that is named: the most recently moved first.
 pub(super) fn list_branch_views(repository: &Repository, at: &AtRun) -> Result<Vec<BranchView>, ErrorData> {

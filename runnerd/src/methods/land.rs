@@ -60,6 +60,7 @@ impl LandApiServer for Api {
         let lock = land_lock(&repository);
         let _guard = lock.lock().await;
         self.recover_landing(&repository).await?;
+        self.revert_checkout(&repository).await?;
         let target = self.find_land_target(repository, &params).await?;
         let prepared = {
             let mut preparation = pin!(self.prepare_landing(&target, &params, &stop));

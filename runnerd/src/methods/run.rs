@@ -252,6 +252,7 @@ impl Api {
             worker.wait_until_none_cancelling().await;
         }
         let repository = self.pin_config(repository, known.as_ref(), confirmed).await?;
+        self.revert_checkout(&repository).await?;
         let admitted = repository.clone();
         let source = known.as_ref().and_then(|worker| worker.source.clone());
         let is_session_active = known.as_ref().is_some_and(|worker| is_session_active(&worker.status(), &path))

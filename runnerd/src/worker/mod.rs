@@ -72,6 +72,7 @@ pub use self::pinned_repo::PinnedRepo;
 pub use self::queue::{no_run_error, unbegun_run_error};
 pub(crate) use self::receipt::runner_version;
 pub use self::requests::config_change::{set_config_key as set_key, text_change as edited_config};
+pub(crate) use self::run::branch_checkout::{is_pending as is_checkout_pending, revert_unfinished as revert_checkout};
 pub use self::run::create_layout::{create_layout, propose_workspace, read_committed_layout};
 pub use self::run::prepare::used_run_ids;
 pub use self::run::{WorkerDeps, spawn, spawn_after_bug, spawn_held};

@@ -50,7 +50,7 @@ impl Repository {
         let added: Vec<&PathDiff> =
             differing.iter().filter(|diff| diff.old.is_none() && !old_paths.contains(diff.path.as_slice())).collect();
         // Compares by the attributes the files were written with, which are reverted too.
-        let foreign = self.find_foreign_files(&added)?;
+        let foreign = self.find_foreign_files(&differing)?;
         self.with_stale_lock_retry(|| {
             GitCommand::new(self, "read-tree").args(["-m", "-i", &old.to_string()]).run().map(drop)
         })?;
@@ -58,8 +58,13 @@ impl Repository {
         for difference in added {
             self.remove_added(&repo, difference, &foreign)?;
         }
-        let restored: Vec<&[u8]> = old_paths.into_iter().filter(|path| changed.contains(*path)).collect();
-        let list = restored.iter().flat_map(|path| [*path, &b"\0"[..]]).collect::<Vec<_>>().concat();
+        let mut list = Vec::new();
+        for difference in differing.iter().filter(|diff| diff.old.is_some() && changed.contains(diff.path.as_slice())) {
+            let is_there = self.absolute_path(&difference.path).symlink_metadata().is_ok();
+            if !is_there || !self.is_foreign(&repo, difference, &foreign)? {
+                list.extend_from_slice(&[difference.path.as_slice(), b"\0"].concat());
+            }
+        }
         if !list.is_empty() {
             GitCommand::new(self, "checkout-index").args(["--force", "-u", "-z", "--stdin"]).input(list).run()?;
         }
@@ -80,16 +85,16 @@ impl Repository {
         self.create_snapshot(&request).map(drop)
     }
 
-    /// Returns the added files whose content on disk, as git would store it, differs from what the advance writes.
-    fn find_foreign_files(&self, added: &[&PathDiff]) -> Result<BTreeSet<Vec<u8>>, GitError> {
-        let line = |difference: &&PathDiff| {
+    /// Returns the files whose content on disk, as git would store it, differs from what the update writes or removes.
+    fn find_foreign_files(&self, differing: &[PathDiff]) -> Result<BTreeSet<Vec<u8>>, GitError> {
+        let new: BTreeSet<&[u8]> =
+            differing.iter().filter(|diff| diff.new.is_some()).map(|diff| diff.path.as_slice()).collect();
+        let removed = differing.iter().map(|diff| diff.path.to_vec()).filter(|path| !new.contains(path.as_slice()));
+        let line = |difference: &PathDiff| {
             let (mode, blob) = difference.new?;
             Some([format!("{:o} {blob}\t", mode.value()).as_bytes(), difference.path.as_slice(), b"\0"].concat())
         };
-        let lines: Vec<u8> = added.iter().filter_map(line).flatten().collect();
-        if lines.is_empty() {
-            return Ok(BTreeSet::new());
-        }
+        let lines: Vec<u8> = differing.iter().filter_map(line).flatten().collect();
         let folder = tempfile::tempdir().map_err(GitError::io("making a folder in", &std::env::temp_dir()))?;
         let index = folder.path().join("index");
         let git = |name| GitCommand::new(self, name).env("GIT_INDEX_FILE", &index);
@@ -97,7 +102,8 @@ impl Repository {
         // The refresh reports differing files; that is no failure.
         git("update-index").args(["-q", "--refresh"]).output()?;
         let listed = git("diff-files").args(["-z", "--name-only"]).run()?;
-        Ok(listed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
+        let listed = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec);
+        Ok(listed.chain(removed).collect())
     }
 
     /// Removes a file that an advance added, and the folders this leaves empty, if it holds all or the beginning of
@@ -108,38 +114,49 @@ impl Repository {
         difference: &PathDiff,
         foreign: &BTreeSet<Vec<u8>>,
     ) -> Result<(), GitError> {
-        let Some((mode, blob)) = difference.new else { return Ok(()) };
+        let Some((mode, _)) = difference.new else { return Ok(()) };
         let path = difference.path.as_slice();
         let file = self.absolute_path(path);
         let Some(guarded_path) = GuardedPath::open(self.work_dir(), path).map_err(GitError::io("looking at", &file))?
         else {
             return Ok(());
         };
-        let is_folder = mode.kind() == EntryKind::Commit;
         let name = display_path(path);
-        if foreign.contains(path) && (is_folder || !self.is_partially_written(repo, &guarded_path, blob)?) {
+        if self.is_foreign(repo, difference, foreign)? {
             tracing::debug!(file = name, "not removed: no landing has written it");
             return Ok(());
         }
-        if guarded_path.remove_with_parents(is_folder).map_err(GitError::io("removing", &file))? {
+        if guarded_path
+            .remove_with_parents(mode.kind() == EntryKind::Commit)
+            .map_err(GitError::io("removing", &file))?
+        {
             tracing::debug!(file = name, "restored");
         }
         Ok(())
     }
 
-    /// Whether the file holds the beginning of a blob, as a crash in the middle of writing leaves it.
-    fn is_partially_written(
+    /// Whether a file holds neither all of what the update writes there, nor the beginning, as a crash leaves it.
+    fn is_foreign(
         &self,
         repo: &gix::Repository,
-        guarded_path: &GuardedPath<'_>,
-        blob: gix::ObjectId,
+        difference: &PathDiff,
+        foreign: &BTreeSet<Vec<u8>>,
     ) -> Result<bool, GitError> {
+        let path = difference.path.as_slice();
+        if !foreign.contains(path) {
+            return Ok(false);
+        }
         let reading = GitError::io("reading what a landing has begun in", self.work_dir());
-        let Ok(Some(file)) = guarded_path.open_file() else { return Ok(false) };
+        let Some((_, blob)) = difference.new.filter(|(mode, _)| mode.kind() != EntryKind::Commit) else {
+            return Ok(true);
+        };
+        let opened =
+            GuardedPath::open(self.work_dir(), path).map_err(GitError::io("looking at", &self.absolute_path(path)))?;
+        let Some(Ok(Some(file))) = opened.map(|guarded_path| guarded_path.open_file()) else { return Ok(true) };
         let whole = object_reader::read_blob(repo, blob)
             .map_err(GitError::gix("reading a file of a commit", self.git_dir()))?;
         let (mut content, most) = (Vec::new(), whole.len() as u64 + 1);
         file.take(most).read_to_end(&mut content).map_err(reading)?;
-        Ok(content.len() < whole.len() && whole.starts_with(&content))
+        Ok(content.len() >= whole.len() || !whole.starts_with(&content))
     }
 }

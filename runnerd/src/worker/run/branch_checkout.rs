@@ -5,7 +5,8 @@ use protocol::path::WirePath;
 use runner_git::{GitError, Id, Repository, WorktreeChange};
 use serde::{Deserialize, Serialize};
 
-use crate::repo::sealed::{Sealable, SealedFile};
+use crate::repo::sealed::Sealable;
+use crate::store::RepoStore;
 use crate::worker::cleanup::clear_leftovers;
 use crate::worker::context::{EffectError, RunContext};
 
@@ -26,10 +27,6 @@ pub(super) struct PendingCheckout {
 impl Sealable for PendingCheckout {
     const KIND: &'static str = "checkout";
     const VERSION: u32 = 1;
-}
-
-fn note(context: &RunContext) -> SealedFile<PendingCheckout> {
-    context.store.checkout_file()
 }
 
 /// Switches the work tree to an existing branch.
@@ -59,28 +56,34 @@ fn check_out(
     };
     let dirty = repository.list_changes()?.iter().map(WorktreeChange::display_path).collect();
     let path = WirePath::from(repository.work_dir());
-    note(context).write(&PendingCheckout { path, from: from.to_string(), to: to.to_string(), dirty })?;
+    let note = context.store.checkout_file();
+    note.write(&PendingCheckout { path, from: from.to_string(), to: to.to_string(), dirty })?;
     match checkout() {
         // The program that was not answering would also be needed to revert the changes.
         Err(error @ GitError::Ended { .. }) => return Err(error.into()),
         Err(error) => {
-            revert_unfinished(context, repository)?;
+            revert_unfinished(&context.store, repository)?;
             return Err(error.into());
         }
         Ok(()) => {}
     }
-    Ok(note(context).remove()?)
+    Ok(note.remove()?)
 }
 
 /// Removes what killed processes have left, and reverts a checkout that was cut off.
 pub(super) fn clear_work_tree(context: &RunContext, repository: &Repository) -> Result<(), EffectError> {
     clear_leftovers(repository)?;
-    revert_unfinished(context, repository)
+    revert_unfinished(&context.store, repository)
+}
+
+/// Whether a checkout was cut off and is not reverted, as far as that is known.
+pub(crate) fn is_pending(store: &RepoStore) -> bool {
+    !matches!(store.checkout_file::<PendingCheckout>().read(), Ok(None))
 }
 
 /// Reverts the changes of a checkout that was cut off, if there was one in this work tree and HEAD has not moved since.
-fn revert_unfinished(context: &RunContext, repository: &Repository) -> Result<(), EffectError> {
-    let note = note(context);
+pub(crate) fn revert_unfinished(store: &RepoStore, repository: &Repository) -> Result<(), EffectError> {
+    let note = store.checkout_file::<PendingCheckout>();
     let Some(pending) = note.read()?.filter(|pending| pending.path.as_path() == repository.work_dir()) else {
         return Ok(());
     };

@@ -2,7 +2,7 @@
 //! daemon process.
 
 pub(crate) mod baseline;
-mod branch_checkout;
+pub(crate) mod branch_checkout;
 mod cancel_cleanup;
 mod control;
 pub(crate) mod create_layout;
