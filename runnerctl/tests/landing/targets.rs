@@ -201,3 +201,20 @@ fn the_work_tree_stays_on_the_branch_of_a_run_that_goes_on() {
     scene.land(&["a", "--onto", "main", "--as", "squash"]);
     assert_eq!(scene.git(&["branch", "--show-current"]), "runner/a");
 }
+
+#[test]
+fn a_partial_clone_is_told_what_fetches_the_files_that_are_missing() {
+    let scene = LandingScene::new(&["a"]);
+    scene.run("a", &[&change_step("one", "1")]).on_main();
+    scene.repo.write("shared", "one\ntwo\nthree\nfour\n5\n").commit("Meanwhile");
+    scene.git(&["config", "uploadpack.allowFilter", "true"]);
+    let (url, clone) = (format!("file://{}", scene.repo.path().display()), scene.home.path().join("partial"));
+    let clone = clone.display().to_string();
+    scene.git(&["clone", "-q", "--no-local", "--filter=blob:none", &url, &clone]);
+    scene.git(&["-C", &clone, "fetch", "-q", "origin", "runner/a:runner/a"]);
+    let land = || scene.home.ctl(&["-C", &clone, "land", "a", "--onto", "main", "--unproven", "--yes"]);
+    let refused = land().exits(1).stderr.clone();
+    assert!(refused.contains(&format!("git -C {clone} fetch --refetch --no-filter")), "{refused}");
+    scene.git(&["-C", &clone, "fetch", "-q", "--refetch", "--no-filter"]);
+    land().exits(0);
+}

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::request::CallerEnv;
+use protocol::shell;
 use runner_core::landing::{LandingRefusal, check_git_version};
 use runner_git::{AdvanceError, GitError, Id, Repository, TreeMerger};
 use runner_os::dir_permissions;
@@ -114,4 +115,13 @@ impl LandError {
             Self::AdvanceFailed(error) => advance::advance_error_data(&error),
         }
     }
+}
+
+/// Returns the error of a landing with what helps in a partial clone, for which nothing is fetched here.
+pub fn hint_fetch(repository: &Repository, error: ErrorData) -> ErrorData {
+    if error.kind != ErrorKind::Fault || !repository.is_partial().unwrap_or(false) {
+        return error;
+    }
+    let path = repository.work_dir().display().to_string();
+    error.hint(shell::join_args(["git", "-C", &path, "fetch", "--refetch", "--no-filter"]))
 }

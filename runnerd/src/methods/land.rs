@@ -76,7 +76,7 @@ impl LandApiServer for Api {
         if disconnected.is_cancelled() {
             return Err(ErrorData::new(ErrorKind::Fault, "whoever asked is gone").into());
         }
-        let prepared = prepared?;
+        let prepared = prepared.map_err(|error| landing::hint_fetch(&target.repository, error))?;
         Ok(self.advance_branch(target, &params, prepared).await?)
     }
 
