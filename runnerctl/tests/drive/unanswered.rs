@@ -56,9 +56,7 @@ fn end_driver(driver: DriverProcess, git: &str) {
     let began = Instant::now();
     driver.signal(Signal::SIGTERM);
     let output = driver.assert_exits(75);
-    // What a push does not publish is lost with the job: it is tried once more.
-    let limit = if git == "push" { SOON + SOON / 2 } else { SOON };
-    assert!(began.elapsed() < limit, "{:?}: {output}", began.elapsed());
+    assert!(began.elapsed() < SOON, "{:?}: {output}", began.elapsed());
     assert!(output.contains(&format!("git {git} was ended after")), "{output}");
     assert!(output.contains("s of waiting for hangs: runnerd was told to end"), "{output}");
 }

@@ -135,12 +135,11 @@ impl DeadlineWatch {
             }
             self.remaining = self.remaining.saturating_sub(tick);
             waited += tick;
-            if self.is_shutdown {
-                let now = command.activity();
-                idle = if now.is_some() && now == last { idle + tick } else { Duration::ZERO };
-                last = now;
-            }
-            if self.remaining.is_zero() || idle >= SHUTDOWN_IDLE {
+            // Counted before a shutdown too: what has done nothing for long is not given that time again.
+            let now = command.activity();
+            idle = if now.is_some() && now == last { idle + tick } else { Duration::ZERO };
+            last = now;
+            if self.remaining.is_zero() || self.is_shutdown && idle >= SHUTDOWN_IDLE {
                 return true;
             }
             if waited >= REPORT_DELAY
@@ -197,6 +196,18 @@ mod tests {
         assert!(watching.join().expect("it ends"));
         let (_late, watch) = hurry.watch_command(Duration::from_hours(1));
         assert_eq!(watch.remaining, MIN_TIME);
+    }
+
+    #[test]
+    fn a_hurry_ends_at_once_what_has_done_nothing_for_long() {
+        let hurry = Deadline::default();
+        let (_under_way, watch) = hurry.watch_command(Duration::from_hours(1));
+        let watching = thread::spawn(move || watch.wait_expired(&Busy(false, Cell::default())));
+        thread::sleep(SHUTDOWN_IDLE + 2 * LOOK_EVERY);
+        let began = Instant::now();
+        hurry.set_deadline(clock::since_boot() + Duration::from_mins(1));
+        assert!(watching.join().expect("it ends"));
+        assert!(began.elapsed() < SHUTDOWN_IDLE / 2, "{:?}", began.elapsed());
     }
 
     #[test]
