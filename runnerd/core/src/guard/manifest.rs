@@ -22,7 +22,6 @@ const CARGO_IGNORED: &[&[&str]] = &[
     &["target", "*", "build-dependencies"],
     &["workspace", "dependencies"],
     &["workspace", "package"],
-    &["features"],
     &["badges"],
     &["package", "name"],
     &["package", "version"],
@@ -40,7 +39,6 @@ const CARGO_IGNORED: &[&[&str]] = &[
     &["package", "include"],
     &["package", "exclude"],
     &["package", "rust-version"],
-    &["package", "metadata"],
 ];
 const NODE_IGNORED: &[&[&str]] = &[
     &["dependencies"],
@@ -50,7 +48,6 @@ const NODE_IGNORED: &[&[&str]] = &[
     &["optionalDependencies"],
     &["bundledDependencies"],
     &["bundleDependencies"],
-    &["name"],
     &["version"],
     &["description"],
     &["keywords"],
@@ -66,7 +63,21 @@ const NODE_IGNORED: &[&[&str]] = &[
     &["publishConfig"],
 ];
 const PYTHON_IGNORED: &[&[&str]] = &[
-    &["project"],
+    &["project", "name"],
+    &["project", "version"],
+    &["project", "description"],
+    &["project", "readme"],
+    &["project", "requires-python"],
+    &["project", "license"],
+    &["project", "license-files"],
+    &["project", "authors"],
+    &["project", "maintainers"],
+    &["project", "keywords"],
+    &["project", "classifiers"],
+    &["project", "urls"],
+    &["project", "dependencies"],
+    &["project", "optional-dependencies"],
+    &["project", "dynamic"],
     &["dependency-groups"],
     &["tool", "poetry", "dependencies"],
     &["tool", "poetry", "dev-dependencies"],
@@ -143,6 +154,8 @@ mod tests {
             ("[package]\nname = \"a\"\nversion = \"2.0.0\"\n[lib]\ntest = true\n[dependencies]\nserde = \"1\"\n", true),
             ("[package]\nname = \"a\"\n[lib]\ntest = true\n[target.'cfg(unix)'.dependencies]\nlibc = \"1\"\n", true),
             ("[package]\nname = \"a\"\n[lib]\ntest = false\n", false),
+            ("[package]\nname = \"a\"\n[lib]\ntest = true\n[features]\ndefault = []\n", false),
+            ("[package]\nname = \"a\"\n[lib]\ntest = true\n[package.metadata.machete]\nignored = [\"b\"]\n", false),
             ("[package]\nname = \"a\"\nautotests = false\n[lib]\ntest = true\n", false),
             ("[package]\nname = \"a\"\n[lib]\ntest = true\n[workspace]\nexclude = [\"b\"]\n", false),
         ] {
@@ -152,9 +165,10 @@ mod tests {
         assert!(has_same_checks(
             "package.json",
             node,
-            r#"{"scripts": {"test": "jest"}, "dependencies": {"x": "1"}, "name": "b"}"#
+            r#"{"scripts": {"test": "jest"}, "dependencies": {"x": "1"}, "name": "a", "version": "2"}"#
         ));
         assert!(!has_same_checks("package.json", node, r#"{"name": "a", "scripts": {"test": "true"}}"#));
+        assert!(!has_same_checks("package.json", node, r#"{"name": "b", "scripts": {"test": "jest"}}"#));
         assert!(!has_same_checks(
             "package.json",
             node,
@@ -162,7 +176,14 @@ mod tests {
         ));
         let python = "[project]\nname = \"a\"\n[tool.pytest.ini_options]\naddopts = \"-q\"\n";
         assert!(has_same_checks("pyproject.toml", python, &format!("{python}[dependency-groups]\ndev = [\"x\"]\n")));
+        assert!(has_same_checks(
+            "pyproject.toml",
+            python,
+            &format!("{python}[project.optional-dependencies]\nx = []\n")
+        ));
         assert!(!has_same_checks("pyproject.toml", python, &python.replace("-q", "--co")));
+        let plugin = format!("{python}[project.entry-points.pytest11]\nskips = \"skips\"\n");
+        assert!(!has_same_checks("pyproject.toml", python, &plugin));
     }
 
     #[test]
