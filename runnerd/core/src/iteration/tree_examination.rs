@@ -191,10 +191,18 @@ fn changed_field(before: &Node, now: &Node) -> Option<&'static str> {
     fields.into_iter().find(|(_, same)| !same).map(|(name, _)| name)
 }
 
+/// Whether the goal or acceptance differs of the selected node, or of one that passes with it because all else in it has.
 fn is_reworded(session: &SessionTree<'_>, agent_tree: &TaskTree) -> bool {
-    let wording =
-        |tree: &TaskTree| tree::find(tree, session.node).map(|node| (node.goal.clone(), node.acceptance.clone()));
-    wording(session.from) != wording(agent_tree)
+    let mut passed = agent_tree.clone();
+    tree::for_each_node_mut(&mut passed, |node| node.passes |= node.id == session.node);
+    tree::derive_passes(&mut passed);
+    let after = tree::index(&passed);
+    tree::walk(session.from).into_iter().map(|placed| placed.node).any(|before| {
+        let now = after.get(before.id.as_str()).map(|placed| placed.node);
+        let is_settled = before.id == session.node || !before.passes && now.is_some_and(|now| now.passes);
+        let wording = |node: &Node| (node.goal.clone(), node.acceptance.clone());
+        is_settled && now.map(wording) != Some(wording(before))
+    })
 }
 
 /// Returns the number of children that the selected node gained in the tree.

@@ -76,7 +76,9 @@ impl SessionRule {
             Self::PassedNode => "a task that passed must not change",
             Self::KeepNodes => "a task must not be removed or renamed",
             Self::KeepPlace => "a task must not be moved",
-            Self::KeepGoal => "goal and acceptance of your own task must not change with `done`",
+            Self::KeepGoal => {
+                "goal and acceptance of your own task, and of those that pass with it, must not change with `done`"
+            }
             Self::ChildrenOnlyWithDecomposed => "your own task gets subtasks only with `decomposed`",
             Self::DecomposedNeedsChildren => "`decomposed` needs subtasks",
             Self::ChildrenOneWay => "subtasks come in the answer or in the tree, not in both",

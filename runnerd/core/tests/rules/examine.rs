@@ -215,6 +215,29 @@ fn a_changed_wording_of_the_selected_node_is_told() {
 }
 
 #[test]
+fn a_changed_wording_of_a_node_that_passes_with_the_selected_one_is_told() {
+    let reworded = |id: &str, is_last: bool| {
+        let mut from = from();
+        node(&mut from, "c1").passes = is_last;
+        let mut left = from.clone();
+        node(&mut left, id).acceptance = vec!["nothing is needed".to_owned()];
+        let (text, node) = (canonical(&left), "c2");
+        let session = SessionTree {
+            from: &from,
+            node,
+            role: Role::Worker,
+            text: Some(text.as_bytes()),
+            answer: None,
+            max_attempts: 4,
+        };
+        legal(examine_tree(&session)).1
+    };
+    assert!(reworded("c", true));
+    assert!(!reworded("c", false), "another task is still open in it");
+    assert!(!reworded("root", true), "so is `b`");
+}
+
+#[test]
 fn children_that_the_selected_node_gained_are_counted() {
     let (gained, _, tree) = legal(examine_edit(|tree| node(tree, "b").children = vec![leaf("x", 1), leaf("y", 2)]));
     assert_eq!((gained, find(&tree, "b").map(|node| node.children.len())), (2, Some(2)));
