@@ -8,12 +8,18 @@ fn run_of(file: &str) -> LandingScene {
     scene
 }
 
-/// Asserts that landing is refused with these words, and changes nothing.
+/// Asserts that a landing and its preview are refused with these words before a guard runs, and change nothing.
 fn assert_refused(scene: &LandingScene, words: &str) {
-    let look = || (scene.git(&["rev-parse", "main"]), scene.git(&["status", "--porcelain", "--ignored"]));
+    let guards = scene.repo.script().folder().join("guarded");
+    let look = || {
+        let guards = std::fs::read_to_string(&guards).expect("guards are counted");
+        (scene.git(&["rev-parse", "main"]), scene.git(&["status", "--porcelain", "--ignored"]), guards)
+    };
     let before = look();
-    let stderr = scene.land(&["a", "--onto", "main"]).exits(6).stderr.clone();
-    assert!(stderr.contains(words), "{stderr}");
+    for options in [&["a", "--onto", "main"][..], &["a", "--onto", "main", "--preview"]] {
+        let stderr = scene.land(options).exits(6).stderr.clone();
+        assert!(stderr.contains(words), "{options:?}: {stderr}");
+    }
     assert_eq!(look(), before);
 }
 
@@ -39,14 +45,23 @@ fn nothing_untracked_or_ignored_is_overwritten() {
 }
 
 #[test]
-fn a_dirty_work_tree_is_left_alone() {
-    let scene = run_of("made");
+fn a_changed_file_that_the_result_changes_refuses_the_landing_and_another_one_stays() {
+    let scene = LandingScene::new(&["x"]);
+    scene.run("a", &[&change_step("one", "eins")]).on_main();
+    scene.repo.write("beside", "1\n").write("staged", "1\n").commit("Two more files");
     scene.repo.write("shared", "mine\n");
     assert_refused(&scene, "has changes that are not committed: shared");
     scene.git(&["checkout", "-q", "--", "shared"]);
-    scene.repo.write("untracked", "mine\n");
+    for file in ["beside", "staged", "untracked"] {
+        scene.repo.write(file, "mine\n");
+    }
+    scene.git(&["add", "staged"]);
     scene.land(&["a"]).exits(0);
-    assert_eq!(scene.repo.read("untracked"), "mine\n", "a file that blocks nothing stays");
+    assert!(scene.repo.read("shared").starts_with("eins\n"));
+    for file in ["beside", "staged", "untracked"] {
+        assert_eq!(scene.repo.read(file), "mine\n", "a file that blocks nothing stays");
+    }
+    assert_eq!(scene.git(&["status", "--porcelain"]), " M beside\nM  staged\n?? untracked");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use protocol::shell;
 use runner_config::RepoConfig;
 use runner_core::landing::merge_queue::{QueuedRun, merge_order};
 use runner_core::landing::{LandPlan, LandingRefusal, MissingCommits, base_runs};
-use runner_git::{Id, Identity};
+use runner_git::{Id, Identity, Repository};
 use tokio::task::block_in_place;
 
 use super::branch::{BranchGap, RunBranch};
@@ -23,6 +23,8 @@ pub struct MergeQueue<'a> {
     pub params: &'a LandParams,
     /// Short name of the target branch.
     pub onto: &'a str,
+    /// The work tree that has the branch checked out, if any.
+    pub checkout: Option<&'a Repository>,
     /// The run with a session in progress: its last commits have no receipt yet.
     pub active_run: Option<&'a str>,
     /// Digests of the commands that this user has confirmed.
@@ -60,7 +62,7 @@ pub async fn prepare_landing(site: &LandContext<'_>, queue: &MergeQueue<'_>) -> 
     let mut prepared = PreparedLanding { old_tip: before, new_tip: start, runs: Vec::new() };
     let is_alone = branches.len() == 1;
     for branch in &branches {
-        let landed = land_run(site, queue, branch, prepared.new_tip).await;
+        let landed = land_run(site, queue, branch, &prepared).await;
         let landing = match landed {
             Ok(landing) => landing,
             Err(LandError::Refused(refusal)) if !is_alone => {
@@ -129,13 +131,14 @@ fn load_branches(site: &LandContext<'_>, queue: &MergeQueue<'_>) -> Result<Vec<R
     Ok(merge_order(&queued).into_iter().filter_map(|at| branches[at].take()).collect())
 }
 
-/// Merges one run onto a commit, and runs its guard on the result.
+/// Merges one run onto what is prepared, and runs its guard on the result unless the branch could not move there.
 async fn land_run(
     site: &LandContext<'_>,
     queue: &MergeQueue<'_>,
     branch: &RunBranch,
-    onto: Id,
+    prepared: &PreparedLanding,
 ) -> Result<RunLanding, LandError> {
+    let onto = prepared.new_tip;
     let (missing, config) = block_in_place(|| {
         branch.check_proven(site, queue.params.unproven, queue.active_run)?;
         let config = load_config(site.repository, branch.target.tip);
@@ -150,9 +153,10 @@ async fn land_run(
         merge_run(site, queue, branch, landing, &config, onto)
     })?;
     let Some(last) = commits.last() else { return Ok(already_landed(branch, &missing)) };
+    let result = last.commit.parse().map_err(|_| VerifyError::InvalidCommit(last.commit.clone()))?;
+    block_in_place(|| site.repository.check_advance(queue.onto, prepared.old_tip, &result, queue.checkout))?;
     if !queue.params.preview {
         check_confirmed(queue, &config)?;
-        let result = last.commit.parse().map_err(|_| VerifyError::InvalidCommit(last.commit.clone()))?;
         guard_check::check_guard(site, branch, &config, &result).await?;
     }
     let notes = list_notes(branch, landing, queue.params.form);

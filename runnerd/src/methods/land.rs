@@ -246,8 +246,13 @@ impl Api {
             env: &params.env,
             stop,
         };
-        let queue =
-            MergeQueue { params, onto: &ground.onto, active_run: live.as_deref(), confirmed_commands: &digests };
+        let queue = MergeQueue {
+            params,
+            onto: &ground.onto,
+            checkout: ground.checkout.as_ref(),
+            active_run: live.as_deref(),
+            confirmed_commands: &digests,
+        };
         landing::prepare_landing(&site, &queue).await.map_err(|error| error.to_error_data(&ground.onto))
     }
 

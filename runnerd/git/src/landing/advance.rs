@@ -60,10 +60,10 @@ impl Repository {
         let locked =
             by.apply_to(command).lock_refs(&order).map_err(|error| self.explain_lock_failure(advance, error))?;
         // The reference and the holder's HEAD are locked, so no other work tree can take the branch.
-        self.check_branch_users(branch, holder)?;
+        self.check_advance(branch, *old, new, holder)?;
         let advanced = holder.zip(*old);
         if let Some((holder, old)) = advanced {
-            holder.check_work_tree_update(branch, &old, new)?;
+            holder.check_work_tree_update(&old, new)?;
         }
         let moved = match advanced.map_or(Ok(()), |(holder, old)| holder.update_work_tree(&old, new)) {
             Ok(()) => locked.commit(),
@@ -77,6 +77,23 @@ impl Repository {
             Ok(()) => Err(failure.into()),
             Err(source) => Err(AdvanceError::UndoFailed { failure: Box::new(failure), source }),
         }
+    }
+
+    /// Fails if a work tree is in the way of moving a branch from `old` to `new`; touches nothing. `holder` is the work
+    /// tree that has the branch checked out, if any.
+    pub fn check_advance(
+        &self,
+        branch: &str,
+        old: Option<Id>,
+        new: &Id,
+        holder: Option<&Self>,
+    ) -> Result<(), AdvanceError> {
+        self.check_branch_users(branch, holder)?;
+        let conflict = match holder.zip(old) {
+            Some((holder, old)) => holder.find_work_tree_conflict(branch, &old, new)?,
+            None => None,
+        };
+        conflict.map_or(Ok(()), |conflict| Err(conflict.into()))
     }
 
     /// Returns the error for a refused lock: that the branch has moved, if that is the reason.
@@ -114,11 +131,8 @@ impl Repository {
         }
     }
 
-    /// Fails if something prevents this work tree from moving from `old` to `new`; touches no file.
-    fn check_work_tree_update(&self, branch: &str, old: &Id, new: &Id) -> Result<(), AdvanceError> {
-        if let Some(occupied) = self.find_work_tree_conflict(branch, old, new)? {
-            return Err(occupied.into());
-        }
+    /// Fails if git refuses to move this work tree from `old` to `new`; touches no file.
+    fn check_work_tree_update(&self, old: &Id, new: &Id) -> Result<(), AdvanceError> {
         if self.pinned.is_some() {
             self.invalidate_index_stats()?;
         }

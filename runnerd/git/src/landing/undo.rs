@@ -16,8 +16,8 @@ use crate::{GitError, HoldBackRule, Id, Identity, Repository, SnapshotRequest};
 impl Repository {
     /// Reverts what an incomplete advance changed in this work tree, whose branch is at `old`.
     ///
-    /// The work tree was clean when the advance started, so the files in which the commits differ are its own. A person
-    /// may have changed them since: everything is saved first, and an added file is removed only if it is as the
+    /// The files in which the commits differ had no changes when the advance started, so what they hold is its own. A
+    /// person may have changed them since: everything is saved first, and an added file is removed only if it is as the
     /// advance wrote it.
     pub fn undo_advance(&self, old: &Id, new: &Id) -> Result<(), GitError> {
         self.undo_update(old, new, "land", &[])

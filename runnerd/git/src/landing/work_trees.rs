@@ -1,6 +1,7 @@
 //! The work trees of a repository: which one has a branch checked out or is working on it, and what is in the way of
 //! files that will appear there.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -61,7 +62,7 @@ pub enum WorktreeConflict {
         /// Whether it is ignored.
         is_ignored: bool,
     },
-    /// Files have uncommitted changes.
+    /// Files that the result changes have uncommitted changes.
     #[error("{} has changes that are not committed: {}", path.display(), files.join(", "))]
     Dirty {
         /// The work tree.
@@ -97,7 +98,8 @@ impl Repository {
 
     /// Finds what prevents this work tree, which is at commit `old`, from moving to commit `new`.
     ///
-    /// Untracked files are allowed unless they are where a file of `new` will appear.
+    /// Changed files are allowed if both commits have the same there, and untracked files unless they are where a file
+    /// of `new` will appear.
     pub fn find_work_tree_conflict(
         &self,
         branch: &str,
@@ -109,22 +111,25 @@ impl Repository {
             let (operation, branch) = (operation.to_string(), branch.to_owned());
             return Ok(Some(WorktreeConflict::OperationInProgress { operation, branch, path: path() }));
         }
+        let differing = self.compare_commits(old, new)?;
         let changes = self.list_changes()?;
-        let tracked = changes.iter().filter(|change| change.kind != ChangeKind::Untracked);
-        let files: Vec<String> = tracked.map(WorktreeChange::display_path).take(10).collect();
+        let updated: BTreeSet<&[u8]> = differing.iter().map(|difference| difference.path.as_slice()).collect();
+        let dirty = changes
+            .iter()
+            .filter(|change| change.kind != ChangeKind::Untracked && overlaps_any(&updated, &change.path));
+        let files: Vec<String> = dirty.map(WorktreeChange::display_path).take(10).collect();
         if !files.is_empty() {
             return Ok(Some(WorktreeConflict::Dirty { path: path(), files }));
         }
         let untracked = |file: &[u8]| changes.iter().any(|change| is_at_or_above(&change.path, file));
-        let in_the_way = self
-            .find_added_paths(old, new)?
+        let in_the_way = list_added_paths(&differing)
             .into_iter()
-            .find_map(|added| Some((self.find_file_in_the_way(&added, old).transpose()?, added)));
+            .find_map(|added| Some((self.find_file_in_the_way(added, old).transpose()?, added)));
         let Some((file, added)) = in_the_way else { return Ok(None) };
         let file = file?;
         let place = |path: &[u8]| PathBuf::from(OsStr::from_bytes(path));
-        let is_below = file.strip_prefix(added.as_slice()).is_some_and(|below| below.starts_with(b"/"));
-        let blocked = place(if is_below { &added } else { &file });
+        let is_below = file.strip_prefix(added).is_some_and(|below| below.starts_with(b"/"));
+        let blocked = place(if is_below { added } else { &file });
         let is_ignored = !untracked(&file);
         Ok(Some(WorktreeConflict::FileInTheWay { path: path(), file: place(&file), blocked, is_ignored }))
     }
@@ -132,21 +137,12 @@ impl Repository {
     /// Returns the submodules whose folders will be out of date after the work tree has moved from `old` to `new`: git
     /// does not write their files.
     pub fn find_moved_submodules(&self, old: &Id, new: &Id) -> Result<Vec<String>, GitError> {
-        let repo = self.open()?;
-        let read = || {
-            let (old, new) = (
-                object_reader::read_commit_tree(&repo, old.object_id())?,
-                object_reader::read_commit_tree(&repo, new.object_id())?,
-            );
-            compare_trees(&repo, &old, &new)
-        };
-        let differing = read().map_err(GitError::gix("comparing commits", self.git_dir()))?;
+        let differing = self.compare_commits(old, new)?;
         let is_submodule = |difference: &PathDiff| difference.new.is_some_and(|(mode, _)| mode.is_commit());
         Ok(differing.iter().filter(|diff| is_submodule(diff)).map(|diff| display_path(&diff.path)).collect())
     }
 
-    /// Returns the paths that `new` has and `old` lacks.
-    fn find_added_paths(&self, old: &Id, new: &Id) -> Result<Vec<Vec<u8>>, GitError> {
+    fn compare_commits(&self, old: &Id, new: &Id) -> Result<Vec<PathDiff>, GitError> {
         let repo = self.open()?;
         let read = || {
             let (old, new) = (
@@ -155,16 +151,7 @@ impl Repository {
             );
             compare_trees(&repo, &old, &new)
         };
-        let differing = read().map_err(GitError::gix("comparing commits", self.git_dir()))?;
-        // A file that becomes a link is reported as removed and added.
-        let gone: Vec<_> = differing
-            .iter()
-            .filter(|difference| difference.new.is_none())
-            .map(|difference| difference.path.clone())
-            .collect();
-        let appearing =
-            differing.into_iter().filter(|difference| difference.old.is_none() && !gone.contains(&difference.path));
-        Ok(appearing.map(|difference| difference.path.into()).collect())
+        read().map_err(GitError::gix("comparing commits", self.git_dir()))
     }
 
     /// Returns a path at, below or above `path` that exists and is not from the commit `old`.
@@ -215,6 +202,25 @@ impl Repository {
         };
         Ok(found().map_err(GitError::gix("looking up a file of a commit", self.git_dir()))?.is_some())
     }
+}
+
+/// Returns the paths that only the newer of two commits has. A file that becomes a link is reported as removed and added.
+fn list_added_paths(differing: &[PathDiff]) -> Vec<&[u8]> {
+    let removed: BTreeSet<&[u8]> = differing
+        .iter()
+        .filter(|difference| difference.new.is_none())
+        .map(|difference| difference.path.as_slice())
+        .collect();
+    let appearing = differing.iter().filter(|difference| difference.old.is_none());
+    appearing.map(|difference| difference.path.as_slice()).filter(|path| !removed.contains(path)).collect()
+}
+
+/// Whether a path is one of a set, or above or below one.
+fn overlaps_any(paths: &BTreeSet<&[u8]>, path: &[u8]) -> bool {
+    let below = [path, b"/"].concat();
+    let mut above = path.find_iter(b"/").map(|slash| &path[..slash]);
+    let has_below = || paths.range(below.as_slice()..).next().is_some_and(|next| next.starts_with(&below));
+    paths.contains(path) || above.any(|folder| paths.contains(folder)) || has_below()
 }
 
 /// Returns a path in one line.
