@@ -162,3 +162,44 @@ fn a_command_about_a_repository_does_not_take_a_run_for_a_path() {
         assert_refused(&home, &repo, (command, "./mistake"), (1, "no usable git working tree at "));
     }
 }
+
+#[test]
+fn a_run_that_only_has_a_branch_is_not_mistaken_for_one_whose_id_begins_so() {
+    let home = Home::new();
+    let repo = home.scripted_repo("one");
+    let _daemon = home.daemon();
+    queue(&home, &repo, "tidy-2");
+    repo.git(&["branch", "runner/tidy"]);
+    let before = list_states(&home, &repo);
+    for command in STEERING.iter().chain([&["status"][..], &["path"]].iter()) {
+        let args = [command, &["--run", "tidy"][..]].concat();
+        let output = home.ctl_in(&repo, &args);
+        output.exits(1);
+        assert!(output.stderr.contains("no run tidy in this repository"), "{args:?}: {}", output.stderr);
+    }
+    assert_eq!(list_states(&home, &repo), before);
+    repo.git(&["branch", "-q", "-D", "runner/tidy"]);
+}
+
+#[test]
+fn without_a_name_the_tree_of_the_one_run_is_read_wherever_head_is() {
+    let home = Home::new();
+    let repo = home.scripted_repo("one");
+    let _daemon = home.daemon();
+    repo.script().step(1, "echo done > done.txt; answer done 'It is done.'");
+    home.run(&repo, &["--id", "one", "-m", "One"]).exits(0);
+    repo.git(&["checkout", "-q", "main"]);
+    let title = |args: &[&str]| {
+        let reply = home.ctl_in(&repo, &[&["tree", "--json"], args].concat()).exits(0).json();
+        reply["tree"]["root"]["title"].as_str().expect("a tree has a title").to_owned()
+    };
+    assert_eq!(title(&[]), title(&["one"]), "the last run is meant where none is left");
+    home.ctl_in(&repo, &["select"]).exits(7);
+    home.ctl_in(&repo, &["explain"]).exits(0);
+    queue(&home, &repo, "two");
+    for command in [&["tree"][..], &["select"], &["explain"]] {
+        let output = home.ctl_in(&repo, command);
+        output.exits(1);
+        assert!(output.stderr.contains("run two has not made its first commit yet"), "{command:?}: {}", output.stderr);
+    }
+}

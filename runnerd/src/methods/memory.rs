@@ -14,7 +14,7 @@ use crate::repo::layout::Layout;
 #[async_trait]
 impl MemoryApiServer for Api {
     async fn memory(&self, params: AtRun) -> RpcResult<MemoryReply> {
-        let params = self.resolve_run(params, "tree").await?;
+        let params = self.resolve_shown_run(params, "tree").await?;
         let repository = self.find_repository(params.path.as_path()).await?;
         Ok(run_blocking(move || read_memory(&repository, params.run.as_deref())).await?)
     }

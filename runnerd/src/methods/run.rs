@@ -117,7 +117,7 @@ impl RunApiServer for Api {
     }
 
     async fn status(&self, params: AtRun) -> RpcResult<StatusView> {
-        let params = if params.run.is_some() { self.resolve_run(params, "status").await? } else { params };
+        let params = if params.run.is_some() { self.resolve_exact_run(params, "status").await? } else { params };
         let (path, is_unnamed) = (params.path.clone(), params.run.is_none());
         let (repository, worker) = self.find_worker(params.path.as_path()).await?;
         let mut view = match params.run {

@@ -12,12 +12,12 @@ use protocol::request::AtRun;
 use protocol::shell;
 use protocol::view::{RunSummary, StatusView};
 use runner_core::run::RunRecord;
-use runner_git::Id;
+use runner_git::{Head, Id};
 
 use super::{Api, run_blocking};
 use crate::admit::git_error;
 use crate::store::{RepoStore, repo_id};
-use crate::worker::{WorkerHandle, unbegun_run_error};
+use crate::worker::{WorkerHandle, run_not_found, unbegun_run_error};
 
 /// A run of a repository, in place or isolated.
 #[derive(Clone)]
@@ -25,6 +25,13 @@ struct RunCandidate {
     summary: RunSummary,
     /// Whether it works in a workspace.
     is_isolated: bool,
+}
+
+impl RunCandidate {
+    /// Returns where to find it, for a request that names `path`.
+    fn at(self, path: WirePath) -> AtRun {
+        AtRun { path: if self.is_isolated { self.summary.path } else { path }, run: Some(self.summary.id) }
+    }
 }
 
 impl Api {
@@ -38,13 +45,33 @@ impl Api {
     /// Like [`Self::resolve_run`], for a request that changes something: what follows is about this run, even if another
     /// one becomes the current one meanwhile.
     pub(super) async fn resolve_exact_run(&self, at: AtRun, command: &str) -> Result<AtRun, ErrorData> {
-        let chosen = self.choose_run(&at.path, at.run.as_deref(), command).await?;
-        Ok(match chosen {
-            None => at,
-            Some(RunCandidate { summary, is_isolated }) => {
-                AtRun { path: if is_isolated { summary.path } else { at.path }, run: Some(summary.id) }
-            }
-        })
+        match (self.choose_run(&at.path, at.run.as_deref(), command).await?, &at.run) {
+            (Some(chosen), _) => Ok(chosen.at(at.path)),
+            // A worker would take it for the beginning of another run's id.
+            (None, Some(run)) if self.has_only_branch(&at.path, run).await => Err(run_not_found(run)),
+            (None, _) => Ok(at),
+        }
+    }
+
+    /// Like [`Self::resolve_run`], for a read of committed files. If none is named, and none has not ended, a run that is
+    /// checked out comes before the last one.
+    pub(super) async fn resolve_shown_run(&self, at: AtRun, command: &str) -> Result<AtRun, ErrorData> {
+        if at.run.is_some() {
+            return self.resolve_run(at, command).await;
+        }
+        let Some(chosen) = self.choose_run(&at.path, None, command).await? else { return Ok(at) };
+        let has_run_at_head = chosen.summary.state.is_terminal() && self.has_run_at_head(&at.path).await;
+        Ok(if has_run_at_head { at } else { chosen.at(at.path) })
+    }
+
+    /// Whether the branch of a run, or no branch, is checked out.
+    async fn has_run_at_head(&self, path: &WirePath) -> bool {
+        let Ok(repository) = self.find_repository(path.as_path()).await else { return false };
+        match run_blocking(move || repository.head().map_err(|error| git_error(&error))).await {
+            Ok(Head::Branch { name, .. }) => name.starts_with("runner/"),
+            Ok(Head::Detached { .. }) => true,
+            Err(_) => false,
+        }
     }
 
     /// Returns the path where the requested run works; the given path if there is nothing to choose from.
@@ -147,6 +174,11 @@ impl Api {
         let branch = format!("runner/{run}");
         let found = run_blocking(move || repository.find_branch_tip(&branch).map_err(|error| git_error(&error)));
         found.await.is_ok_and(|tip| tip.is_some())
+    }
+
+    /// Whether a branch is all that is known of the run with exactly this id.
+    async fn has_only_branch(&self, path: &WirePath, run: &str) -> bool {
+        self.has_run_branch(path, run).await && !self.was_queued_as(path, run).await
     }
 
     /// Whether a run of the repository that contains a path was queued under this id, and has another one since.

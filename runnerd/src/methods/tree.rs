@@ -32,7 +32,7 @@ use crate::worker::{CommittedState, LoadError, load_state, node_ref};
 #[async_trait]
 impl TreeApiServer for Api {
     async fn get(&self, params: AtRun) -> RpcResult<TreeReply> {
-        let params = self.resolve_run(params, "tree").await?;
+        let params = self.resolve_shown_run(params, "tree").await?;
         let repository = self.find_repository(params.path.as_path()).await?;
         let status = self.registry.find(repository.common_dir()).await.map(|worker| worker.status());
         let loaded = self.load_run_tip(repository, &params).await?;
@@ -49,7 +49,7 @@ impl TreeApiServer for Api {
     }
 
     async fn select(&self, params: AtRun) -> RpcResult<SelectView> {
-        let params = self.resolve_run(params, "select").await?;
+        let params = self.resolve_shown_run(params, "select").await?;
         let repository = self.find_repository(params.path.as_path()).await?;
         let loaded = self.load_run_tip(repository, &params).await?;
         Ok(match select(&loaded.tree) {
@@ -60,7 +60,7 @@ impl TreeApiServer for Api {
     }
 
     async fn explain(&self, extensions: &Extensions, params: AtRun) -> RpcResult<ExplainReply> {
-        let at = self.resolve_run(params, "explain").await?;
+        let at = self.resolve_shown_run(params, "explain").await?;
         let repository = self.find_repository(at.path.as_path()).await?;
         let worker = self.registry.find(repository.common_dir()).await;
         let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));

@@ -69,6 +69,7 @@ pub use self::iteration::node_limits::find_faults as tool_faults;
 pub(crate) use self::load::read_file_or_committed;
 pub use self::load::{CommittedState, LoadError, last_runner_commit, load_config, load_state};
 pub use self::pinned_repo::PinnedRepo;
+pub(crate) use self::queue::run_not_found;
 pub use self::queue::{no_run_error, unbegun_run_error};
 pub(crate) use self::receipt::runner_version;
 pub use self::requests::config_change::{set_config_key as set_key, text_change as edited_config};
