@@ -256,8 +256,8 @@ pub struct DeliverConfig {
 
 /// Parses a repository's configuration; `file` is the name used in messages.
 pub fn parse(text: &str, file: &Path) -> Result<RepoConfig, ConfigError> {
-    let source = ConfigSource { text, file };
     static DEFAULTS: LazyLock<Table> = LazyLock::new(|| parse::default_table(table::REPOSITORY));
+    let source = ConfigSource { text, file };
     let config: RepoConfig = parse::parse_typed(table::REPOSITORY, &DEFAULTS, source)?;
     match find_missing_command(&config.executor) {
         None => Ok(config),
