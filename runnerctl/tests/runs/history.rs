@@ -38,6 +38,20 @@ fn amend_is_undone() {
     play_rewrite("git add -A; git commit -q --amend -m 'Mine now'", "does not contain");
 }
 
+#[test]
+fn branch_at_a_commit_that_cannot_be_read_is_put_back() {
+    let play = RunPlay::new();
+    let deed = "tree=$(git rev-parse HEAD^{tree}); from=$(git rev-parse HEAD)\n\
+                printf 'tree %s\\nparent %s\\nauthor \\ncommitter \\n\\n' $tree $from > bad\n\
+                git hash-object -t commit -w --stdin --literally < bad > .git/$(git symbolic-ref HEAD)";
+    play.script().step(1, &format!("echo kept > work\n{deed}\nanswer done 'Done.'"));
+    play.run().exits(4);
+    // git reports the commit itself, which the rescue keeps.
+    let message = play.repo.git(&["log", "-1", "--format=%B"]);
+    assert!(message.contains("branch runner/play has a commit that cannot be read"), "{message}");
+    assert_eq!(play.repo.show(RESCUE, "work"), "kept");
+}
+
 /// Runs one iteration whose session leaves work and moves HEAD away from the run's branch, without changing the branch.
 fn play_leaving_branch(deed: &str) -> RunPlay {
     let play = RunPlay::with_tree(&crate::play::sample(), |config| config.top("max_iterations = 2"));

@@ -4,7 +4,8 @@
 //! moved are left where they are; what they no longer reach is kept and recorded.
 
 use runner_core::publish;
-use runner_git::{ChangedGitFile, GitDirSnapshot, Id, MovedRef, Repository, UserGitConfig};
+use runner_git::{ChangedGitFile, GitDirSnapshot, GitError, Id, MovedRef, Repository, UserGitConfig};
+use runner_os::retryable::Retryable as _;
 
 use crate::repo::sealed::{Sealable, SealedFile};
 use crate::worker::context::{EffectError, RunContext};
@@ -122,6 +123,31 @@ pub(crate) fn restore_refs_and_index(
 fn describe_moved_ref(MovedRef { name, before, after }: &MovedRef) -> String {
     let value_or_nothing = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
     format!("{name}: {} -> {}", value_or_nothing(before), value_or_nothing(after))
+}
+
+/// Describes how the run's branch was rewritten, if it was: it must contain `from`.
+pub(crate) fn describe_rewrite(
+    branch: &str,
+    repository: &Repository,
+    from: Id,
+    tip: Option<Id>,
+) -> Result<Option<String>, EffectError> {
+    let Some(tip) = tip else { return Ok(Some(format!("branch {branch} was removed"))) };
+    match repository.is_ancestor(&from, &tip) {
+        Ok(true) => {}
+        Ok(false) => {
+            return Ok(Some(format!("branch {branch} does not contain the commit at which the session began")));
+        }
+        // `from` was read before the session: what cannot be read was committed since.
+        Err(error @ GitError::Corrupt { .. }) if !error.is_transient() => {
+            return Ok(Some(format!("branch {branch} has a commit that cannot be read")));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    // An audit follows first parents: as another parent, the whole run would be invisible.
+    let is_first_parent = repository.is_first_parent_ancestor(&from, &tip)?;
+    Ok((!is_first_parent)
+        .then(|| format!("on branch {branch} the commit at which the session began is no first parent any more")))
 }
 
 /// Makes HEAD and the run's branch readable again before they are moved back to `tip`. Keeps the branch's own tip, unless

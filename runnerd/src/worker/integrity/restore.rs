@@ -282,20 +282,8 @@ impl Restorer<'_> {
         }))
     }
 
-    /// Describes how the run's branch was rewritten, if it was: it must contain `from`.
     fn describe_rewrite(&self, from: Id, tip: Option<Id>) -> Result<Option<String>, EffectError> {
-        let branch = self.context.branch();
-        match tip {
-            None => Ok(Some(format!("branch {branch} was removed"))),
-            Some(tip) if !self.repository.is_ancestor(&from, &tip)? => {
-                Ok(Some(format!("branch {branch} does not contain the commit at which the session began")))
-            }
-            // An audit follows first parents: as another parent, the whole run would be invisible.
-            Some(tip) if !self.repository.is_first_parent_ancestor(&from, &tip)? => Ok(Some(format!(
-                "on branch {branch} the commit at which the session began is no first parent any more"
-            ))),
-            Some(_) => Ok(None),
-        }
+        git_dir::describe_rewrite(&self.context.branch(), self.repository, from, tip)
     }
 
     /// Preserves everything under a rescue ref, then resets HEAD, branch and work tree to From, or to the baseline.
