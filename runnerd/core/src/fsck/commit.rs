@@ -101,8 +101,9 @@ fn parse_object_id(text: &[u8]) -> Option<&str> {
     str::from_utf8(text).ok().filter(|_| is_id)
 }
 
+/// Whether this is an id as git writes it; git reads others too.
 fn is_id(text: &[u8]) -> bool {
-    parse_object_id(text).is_some()
+    parse_object_id(text).is_some_and(|id| !id.bytes().any(|byte| byte.is_ascii_uppercase()))
 }
 
 /// Whether this is `Name <email> seconds zone`, in the form required by git's check.
@@ -127,4 +128,18 @@ fn is_seconds(seconds: &[u8]) -> bool {
 fn is_zone(zone: &[u8]) -> bool {
     let (sign, digits) = zone.split_at(zone.len().min(1));
     matches!(sign, b"+" | b"-") && digits.len() == 4 && digits.iter().all(u8::is_ascii_digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_in_the_headers_of_the_runners_commits_are_as_git_writes_them() {
+        let person = "P <p@x> 1 +0000";
+        let header = |id: &str| format!("tree {id}\nparent {id}\nauthor {person}\ncommitter {person}\n");
+        let id = "0a".repeat(20);
+        assert_eq!(find_header_fault(header(&id).as_bytes()), None);
+        assert!(find_header_fault(header(&id.to_uppercase()).as_bytes()).is_some());
+    }
 }
