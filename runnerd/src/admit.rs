@@ -121,7 +121,8 @@ pub fn git_error(error: &GitError) -> ErrorData {
     }
     if matches!(error, GitError::PinnedConfigLost { .. }) {
         let held = ErrorData::new(ErrorKind::Held, display_chain(error));
-        return held.hint("put the file back as the daemon wrote it, then: runnerctl resume; or: runnerctl cancel");
+        let remedy = error.remedy().unwrap_or_default();
+        return held.hint(format!("{remedy}, then: runnerctl resume; or: runnerctl cancel"));
     }
     ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
 }

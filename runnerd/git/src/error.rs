@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use protocol::shell;
 use runner_core::run::blocker::Transience;
-use runner_os::retryable::{Retryable, classify_cause, path_remedy};
+use runner_os::retryable::{Retryable, cause_remedy, classify_cause, path_remedy};
 
 use super::id::Id;
 use super::operation::Operation;
@@ -381,7 +381,12 @@ impl Retryable for GitError {
             Self::RefConflict { standing, free, path, .. } => {
                 Some(ref_conflict_remedy(path, standing, free.as_deref()))
             }
-            Self::PinnedConfigLost { .. } => Some("put that file back as the daemon wrote it".to_owned()),
+            // What the system refuses for now is not mended by another file.
+            Self::PinnedConfigLost { source, .. } => Some(
+                cause_remedy(&**source)
+                    .filter(|_| self.is_transient())
+                    .unwrap_or_else(|| "put that file back as the daemon wrote it".to_owned()),
+            ),
             Self::CommandFailed { command, path, .. } => {
                 Some(format!("put right what git {command} says, in {}", path.display()))
             }
@@ -422,6 +427,16 @@ mod tests {
         let full = GitError::io("writing", Path::new("x"))(io::Error::from_raw_os_error(nix::libc::ENOSPC));
         assert!(full.is_transient());
         assert!(GitError::Locked { path: "index.lock".into() }.is_transient());
+    }
+
+    #[test]
+    fn configuration_that_a_full_disk_cannot_take_needs_room_and_no_other_file() {
+        let lost = |code| {
+            let source = Box::new(io::Error::from_raw_os_error(code));
+            GitError::PinnedConfigLost { path: "x".into(), source }.remedy().expect("something helps")
+        };
+        assert_eq!(lost(nix::libc::ENOSPC), "make room on the disk of the path that is named");
+        assert_eq!(lost(nix::libc::ENOENT), "put that file back as the daemon wrote it");
     }
 
     #[test]

@@ -41,13 +41,18 @@ impl Retryable for io::Error {
     }
 
     fn remedy(&self) -> Option<String> {
-        system_remedy(system_cause(self)?, "the path that is named")
+        cause_remedy(self)
     }
 }
 
 /// Classifies the system error at the end of a chain of causes.
 pub fn classify_cause(error: &(dyn Error + 'static)) -> Transience {
     system_cause(error).map_or(Transience::Lasting, blocker::classify_io_error)
+}
+
+/// Returns what a person can do about the system error at the end of a chain of causes.
+pub fn cause_remedy(error: &(dyn Error + 'static)) -> Option<String> {
+    system_remedy(system_cause(error)?, "the path that is named")
 }
 
 /// Returns what a person can do if the system refuses an operation on a path.
