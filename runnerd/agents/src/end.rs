@@ -9,7 +9,7 @@ use protocol::meta::SessionFailure;
 use protocol::words::FailureClass;
 use runner_config::ExecutorKind;
 use runner_core::feedback::clip_output;
-use runner_core::files::answer::SessionAnswer;
+use runner_core::files::answer::{self, SessionAnswer};
 use runner_core::iteration::session_failure::{ClassifiedFailure, class_of_fault, explains_end, is_waited_for};
 use runner_core::text::redact::Secrets;
 use runner_core::text::reset_time::Clock;
@@ -140,6 +140,9 @@ fn choose_answer<A: SessionAnswer>(output: &SessionOutput, leftovers: &SessionLe
     let file = answer_file::read_answer(&leftovers.output, &leftovers.secrets);
     let file = if leftovers.kind == ExecutorKind::Command { file } else { file.without_stated_error() };
     let Some(bytes) = &output.answer else { return file };
+    // It may be wrapped in prose, or in a code fence.
+    let found = str::from_utf8(bytes).ok().and_then(answer::find_answer::<A>);
+    let bytes = found.map_or(&bytes[..], str::as_bytes);
     let structured = answer_file::parse_answer(bytes, &leftovers.secrets).without_stated_error();
     let file_counts = matches!((&structured, &file), (AnswerFile::Invalid { .. }, AnswerFile::Given { .. }));
     if file_counts {
@@ -304,6 +307,16 @@ mod tests {
             assert!(matches!(how, SessionEndKind::Answered(_)), "{how:?}");
             assert_eq!(failure.evidence, Vec::<String>::new());
         }
+    }
+
+    #[test]
+    fn an_answer_in_a_code_fence_counts_and_one_of_two_does_not() {
+        let fenced = format!("```json\n{ANSWER}\n```");
+        let (how, _) = classify_sample(ProgramEnd::Exited(0), &[], Some(&fenced));
+        assert!(matches!(how, SessionEndKind::Answered(_)), "{how:?}");
+        let two = format!("{ANSWER} {}", ANSWER.replace("done", "retry"));
+        let (how, _) = classify_sample(ProgramEnd::Exited(0), &[], Some(&two));
+        assert!(matches!(how, SessionEndKind::Faulty { kind: FaultKind::InvalidAnswer, .. }), "{how:?}");
     }
 
     #[test]

@@ -96,13 +96,9 @@ impl GeminiReader {
         make_step(ActivityKind::Message, piece)
     }
 
-    /// Returns the last text if it is a single JSON object, and no file contains an answer.
+    /// Returns the answer in the last text, if no file contains one.
     fn final_answer(&self) -> Option<Vec<u8>> {
-        let text = self.last_text.trim();
-        let is_object =
-            text.starts_with('{') && serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object());
-        let has_file = || answer_file::holds_answer(&self.output, self.form);
-        (self.has_answered() && is_object && !has_file()).then(|| text.as_bytes().to_vec())
+        self.has_answered().then(|| answer_file::find_said_answer(&self.last_text, self.form, &self.output))?
     }
 
     /// Collects what the program says about its service, apart from what the model says.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use protocol::answer::{AgentAnswer, AgentError, ReviewAnswer, SessionUsage};
 use protocol::words::ReviewVerdict;
 use serde::Deserialize as _;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
 use crate::text::clip::truncate_text;
@@ -22,15 +22,18 @@ pub const MAX_REASONS: usize = 20;
 pub const MAX_REASON_BYTES: usize = 2_000;
 /// Largest answer file, in bytes: as large as a task tree, because of the children that it may contain.
 pub const MAX_OUTPUT_BYTES: usize = crate::tree::MAX_TREE_BYTES;
+/// Most places in a text at which an object is looked for.
+const MAX_OBJECT_STARTS: usize = 256;
 /// Most bytes of the description of an invalid answer.
 const MAX_WHAT_BYTES: usize = 400;
 
 const BOUNDS: JsonBounds = JsonBounds { bytes: MAX_OUTPUT_BYTES, objects: crate::tree::MAX_NODES + 3, nesting: 16 };
 
 /// What a session is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AnswerForm {
     /// An answer to its task.
+    #[default]
     Answer,
     /// The verdict of a review.
     Review,
@@ -125,6 +128,40 @@ pub struct AnswerContent<A = AgentAnswer> {
 pub fn read_answer<A: SessionAnswer>(text: &[u8], secrets: &Secrets) -> Result<AnswerContent<A>, RejectedAnswer> {
     parse_output(text, secrets)
         .map_err(|wrong| RejectedAnswer(truncate_text(&secrets.redact(&wrong.to_string()), MAX_WHAT_BYTES)))
+}
+
+/// Returns the only object in a text that is an answer, such as one in a code fence or below a sentence. The same object
+/// may be there more than once; `None` if there is none, or if there are two that differ.
+pub fn find_answer<A: SessionAnswer>(text: &str) -> Option<&str> {
+    let mut found: Option<&str> = None;
+    let (mut rest, mut starts) = (0, 0);
+    while let Some(start) = text[rest..].find('{').map(|at| rest + at) {
+        starts += 1;
+        if starts > MAX_OBJECT_STARTS {
+            return None;
+        }
+        let mut objects = serde_json::Deserializer::from_str(&text[start..]).into_iter::<IgnoredAny>();
+        let is_object = matches!(objects.next(), Some(Ok(IgnoredAny)));
+        rest = start + if is_object { objects.byte_offset() } else { 1 };
+        let object = &text[start..rest];
+        if !is_object || !is_answer::<A>(object) || found.is_some_and(|known| is_same_value(known, object)) {
+            continue;
+        }
+        if found.replace(object).is_some() {
+            return None;
+        }
+    }
+    found
+}
+
+fn is_answer<A: SessionAnswer>(object: &str) -> bool {
+    let parsed = parse_output::<A>(object.as_bytes(), &Secrets::default());
+    parsed.is_ok_and(|output| output.content.is_ok())
+}
+
+fn is_same_value(one: &str, other: &str) -> bool {
+    let parse = |text: &str| strict_json::parse(text.as_bytes()).ok();
+    parse(one) == parse(other)
 }
 
 fn parse_output<A: SessionAnswer>(text: &[u8], secrets: &Secrets) -> Result<AnswerContent<A>, AnswerError> {
@@ -243,6 +280,28 @@ mod tests {
                 .expect_err("wrong")
                 .to_string();
         assert!(wrong.contains("unknown field `[redacted: API_KEY]`"), "{wrong}");
+    }
+
+    #[test]
+    fn an_answer_is_found_in_a_fence_below_prose_and_twice_but_never_of_two() {
+        let done = r#"{"status":"done","summary":"It works: {x}.","children":null}"#;
+        let review = r#"{"verdict":"accept","reasons":[]}"#;
+        for text in [
+            done.to_owned(),
+            format!("```json\n{done}\n```\n"),
+            format!("All {{tests}} pass, see {{\"a\": 1}}.\n\n{done}\n\nThat is it {{."),
+            format!("{done}{done}"),
+            format!("{done}\n{{ \"summary\": \"It works: {{x}}.\", \"status\": \"done\", \"children\": null }}"),
+            format!("{review}\n{done}"),
+        ] {
+            assert_eq!(find_answer::<AgentAnswer>(&text), Some(done), "{text}");
+        }
+        let other = done.replace("done", "retry");
+        let many = format!("{}{done}", "{ ".repeat(MAX_OBJECT_STARTS));
+        for text in ["", "done", review, "{\"status\":\"done\"", &format!("{done}\n{other}"), &many] {
+            assert_eq!(find_answer::<AgentAnswer>(text), None, "{text}");
+        }
+        assert_eq!(find_answer::<ReviewAnswer>(&format!("I accept it: {review}")), Some(review));
     }
 
     #[test]
