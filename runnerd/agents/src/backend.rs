@@ -106,7 +106,10 @@ pub(super) trait OutputReader: Send + Sync {
     /// than 8 MiB are not passed.
     fn read_line(&mut self, line: &[u8]) -> Option<Activity>;
 
-    /// Whether the session has given its answer, so that it may end.
+    /// Takes the next line of standard error, without its terminator.
+    fn read_error_line(&mut self, _line: &[u8]) {}
+
+    /// Whether the session has given its answer, or can give none while its service is out, so that it may end.
     fn has_answered(&self) -> bool;
 
     /// Returns the result, once no process of the session is alive.

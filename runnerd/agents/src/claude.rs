@@ -144,8 +144,8 @@ impl AgentBackend for ClaudeBackend {
         }
     }
 
-    fn output_reader(&self, _order: &LaunchRequest<'_>) -> Box<dyn OutputReader> {
-        Box::new(ClaudeReader::default())
+    fn output_reader(&self, order: &LaunchRequest<'_>) -> Box<dyn OutputReader> {
+        Box::new(ClaudeReader::new(order.output.to_owned(), order.form))
     }
 
     fn replay_reader(&self) -> Option<Box<dyn OutputReader>> {

@@ -139,12 +139,12 @@ fn has_stored_login(env: &[(OsString, OsString)]) -> bool {
 }
 
 fn opencode_argv(order: &LaunchRequest<'_>) -> Vec<OsString> {
-    // Without a title it asks the model for one, which nothing counts.
-    let words = [INFO.program, "run", "--format", "json", "--title", "runnerd"].map(OsString::from);
+    // Without a title it asks the model for one, which nothing counts. Only its log says that its service is out.
+    let words = [INFO.program, "run", "--format", "json", "--title", "runnerd", "--print-logs", "--log-level", "ERROR"];
     let folder = ["--dir".into(), order.folder.as_os_str().to_owned()];
     let model = order.executor.model.iter().flat_map(|model| ["-m", model]).map(OsString::from);
     let extra = order.executor.extra_args.iter().map(OsString::from);
-    words.into_iter().chain(folder).chain(model).chain(extra).collect()
+    words.map(OsString::from).into_iter().chain(folder).chain(model).chain(extra).collect()
 }
 
 /// Returns the settings. No one can be asked, and it has no sandbox: restrictions apply to its tools.

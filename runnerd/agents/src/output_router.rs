@@ -18,6 +18,7 @@ const MAX_ERRORS: usize = 16 << 10;
 pub(super) struct OutputRouter {
     reader: Box<dyn OutputReader>,
     lines: LineSplitter,
+    error_lines: LineSplitter,
     errors: StreamTail,
     /// The file for the answer and its form, if the output does not show that the session has answered.
     output: Option<(PathBuf, AnswerForm)>,
@@ -30,7 +31,8 @@ impl OutputRouter {
         output: Option<(PathBuf, AnswerForm)>,
         activity: Option<mpsc::Sender<Activity>>,
     ) -> Self {
-        Self { reader, lines: LineSplitter::default(), errors: StreamTail::new(MAX_ERRORS), output, activity }
+        let (lines, error_lines) = (LineSplitter::default(), LineSplitter::default());
+        Self { reader, lines, error_lines, errors: StreamTail::new(MAX_ERRORS), output, activity }
     }
 
     /// Returns the result, once there is no more output.
@@ -43,9 +45,12 @@ impl OutputRouter {
 
 impl OutputFollower for OutputRouter {
     fn on_output(&mut self, stream: OutputStream, bytes: &[u8]) {
-        let Self { reader, lines, errors, activity, .. } = self;
+        let Self { reader, lines, error_lines, errors, activity, .. } = self;
         match stream {
-            OutputStream::Error => errors.push(bytes),
+            OutputStream::Error => {
+                errors.push(bytes);
+                error_lines.push(bytes, |line| reader.read_error_line(line));
+            }
             OutputStream::Output => lines.push(bytes, |line| {
                 if let (Some(step), Some(activity)) = (reader.read_line(line), activity.as_ref()) {
                     // For display only: a slow viewer misses a step.

@@ -2,12 +2,16 @@
 //!
 //! Unknown lines and fields are skipped: later versions have more of them.
 
+use std::path::PathBuf;
+
 use jiff::Timestamp;
 use protocol::event::Activity;
+use runner_core::files::answer::AnswerForm;
 use serde_json::Value;
 
 use super::activity;
 use super::usage::UsageMeter;
+use crate::answer_file;
 use crate::backend::{OutputReader, SessionOutput, SessionRest};
 use crate::evidence::EndEvidence;
 
@@ -17,9 +21,16 @@ const MAX_ID: usize = 128;
 /// Fields of a line that say why the session ended, the most telling first.
 const STRUCTURED_FIELDS: [&str; 5] = ["api_error_status", "error", "api_error", "terminal_reason", "subtype"];
 
+/// Why the model stops when nothing is wrong.
+const NORMAL_REASONS: [&str; 3] = ["end_turn", "stop_sequence", "tool_use"];
+
 /// What a session has printed so far.
 #[derive(Debug, Default)]
 pub(super) struct ClaudeReader {
+    /// The file for the answer, which takes precedence over the text.
+    output: PathBuf,
+    /// The kind of answer asked for.
+    form: AnswerForm,
     meter: UsageMeter,
     session_id: Option<String>,
     answer: Option<Value>,
@@ -54,7 +65,7 @@ impl OutputReader for ClaudeReader {
     fn finish_output(self: Box<Self>, rest: &SessionRest<'_>) -> SessionOutput {
         SessionOutput {
             evidence: self.collect_evidence(rest),
-            answer: self.answer.map(|answer| answer.to_string().into_bytes()),
+            answer: self.final_answer(),
             session_id: self.session_id,
             model: None,
             usage: self.meter.usage(),
@@ -63,6 +74,19 @@ impl OutputReader for ClaudeReader {
 }
 
 impl ClaudeReader {
+    pub(super) fn new(output: PathBuf, form: AnswerForm) -> Self {
+        Self { output, form, ..Self::default() }
+    }
+
+    /// Returns the structured answer, else the one in the last text.
+    fn final_answer(&self) -> Option<Vec<u8>> {
+        let said = || {
+            let text = self.result.as_ref().filter(|line| !is_error(line))?["result"].as_str()?;
+            answer_file::find_said_answer(text, self.form, &self.output)
+        };
+        self.answer.as_ref().map(|answer| answer.to_string().into_bytes()).or_else(said)
+    }
+
     fn record_message(&mut self, line: Value) {
         self.meter.count_message(&line["message"]);
         self.fault = line["error"].is_string().then_some(line);
@@ -92,6 +116,8 @@ impl ClaudeReader {
             let value = [result, fault].into_iter().flatten().find_map(|line| scalar_text(&line[field]));
             evidence.add(field, value.unwrap_or_default());
         }
+        let reason = result.and_then(|line| line["stop_reason"].as_str());
+        evidence.add("stop_reason", reason.filter(|reason| !NORMAL_REASONS.contains(reason)).unwrap_or_default());
         let text = |line: &Value, field: &str| line[field].as_str().unwrap_or_default().to_owned();
         let errors = result.map(|line| join_texts(&line["errors"])).unwrap_or_default();
         match result {

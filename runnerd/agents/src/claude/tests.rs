@@ -329,6 +329,24 @@ fn value_after<'a>(argv: &'a [String], name: &str) -> Option<&'a str> {
 }
 
 #[test]
+fn answer_in_the_last_text_counts_where_no_structured_one_is_given() {
+    let line = |text: &str| json!({"type": "result", "subtype": "success", "is_error": false, "result": text});
+    let answer = r#"{"status":"done","summary":"All."}"#;
+    let said = |text: &str| play_lines(&[line(text)]).output.answer;
+    assert_eq!(said(&format!("```json\n{answer}\n```")).as_deref(), Some(answer.as_bytes()));
+    assert_eq!(said("All is done."), None);
+}
+
+#[test]
+fn why_the_model_stopped_is_a_signal_unless_nothing_is_wrong() {
+    for (reason, shown) in [("refusal", Some("refusal")), ("end_turn", None)] {
+        let line =
+            json!({"type": "result", "subtype": "success", "is_error": false, "result": "", "stop_reason": reason});
+        assert_eq!(find_signal(&play_lines(&[line]), "stop_reason"), shown);
+    }
+}
+
+#[test]
 fn command_line_is_pinned() {
     let (argv, env) = launch_claude("", &[]);
     let schema = value_after(&argv, "--json-schema").unwrap();

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use protocol::answer::SessionUsage;
 use protocol::event::{Activity, ActivityKind};
+use runner_core::feedback::clip_output;
 use runner_core::files::answer::AnswerForm;
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,6 +17,12 @@ use crate::evidence::EndEvidence;
 
 /// Size limit in bytes of a step's text; viewers truncate it further.
 const MAX_TEXT: usize = 64 << 10;
+/// Words before the reply of its service in a line of its log.
+const SERVICE_ERROR: &str = "AI_APICallError: ";
+/// Number of such replies in a row after which a session ends: the program would ask again for ever.
+const MAX_REFUSALS: u32 = 3;
+/// Why a step ends when nothing is wrong.
+const NORMAL_REASONS: [&str; 2] = ["stop", "tool-calls"];
 /// Micro-dollars in a dollar.
 const MICROS_PER_DOLLAR: f64 = 1_000_000.0;
 
@@ -32,7 +39,10 @@ pub(super) struct OpencodeReader {
     usage: SessionUsage,
     cost: f64,
     error: Option<OpencodeFailure>,
-    is_finished: bool,
+    /// Why its last step ended.
+    finish_reason: Option<String>,
+    /// What its service has replied in the place of an event, and how often in a row.
+    refusal: Option<(String, u32)>,
 }
 
 /// A line of output: an event.
@@ -94,11 +104,21 @@ struct OpencodeFailure {
 impl OpencodeReader {
     pub(super) fn new(output: PathBuf, form: AnswerForm) -> Self {
         let usage = SessionUsage::default();
-        Self { output, form, session: None, last_text: None, usage, cost: 0.0, error: None, is_finished: false }
+        Self {
+            output,
+            form,
+            session: None,
+            last_text: None,
+            usage,
+            cost: 0.0,
+            error: None,
+            finish_reason: None,
+            refusal: None,
+        }
     }
 
     fn add_usage(&mut self, part: &OpencodePart) {
-        self.is_finished = part.reason.as_deref() == Some("stop");
+        self.finish_reason.clone_from(&part.reason);
         self.cost += part.cost.filter(|cost| *cost > 0.0).unwrap_or_default();
         let Some(tokens) = &part.tokens else { return };
         let (read, write) = tokens.cache.as_ref().map_or((0, 0), |cache| (cache.read, cache.write));
@@ -108,12 +128,14 @@ impl OpencodeReader {
         add(&mut self.usage.output_tokens, tokens.output.saturating_add(tokens.reasoning));
     }
 
-    /// Returns the last text if it is a single JSON object, and no file contains an answer.
+    fn is_complete(&self) -> bool {
+        self.finish_reason.as_deref() == Some("stop") && self.error.is_none()
+    }
+
+    /// Returns the answer in the last text, if no file contains one.
     fn final_answer(&self) -> Option<Vec<u8>> {
-        let text = self.last_text.as_deref().map(str::trim).filter(|_| self.has_answered())?;
-        let is_object = serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object());
-        let has_file = || answer_file::holds_answer(&self.output, self.form);
-        (is_object && !has_file()).then(|| text.as_bytes().to_vec())
+        let text = self.last_text.as_deref().filter(|_| self.is_complete())?;
+        answer_file::find_said_answer(text, self.form, &self.output)
     }
 
     fn collect_evidence(&self, rest: &SessionRest<'_>) -> EndEvidence {
@@ -122,7 +144,11 @@ impl OpencodeReader {
             evidence.add("error_name", name.as_str());
             evidence.add("http_status", data["statusCode"].as_u64().map_or_else(String::new, |code| code.to_string()));
             evidence.add("message", data["message"].as_str().unwrap_or(name));
+        } else if let Some((said, _)) = self.refusal.as_ref().filter(|_| !self.is_complete()) {
+            evidence.add("message", said.as_str());
         }
+        let reason = self.finish_reason.as_deref().filter(|reason| !NORMAL_REASONS.contains(reason));
+        evidence.add("finish_reason", reason.unwrap_or_default());
         evidence.add("stderr", String::from_utf8_lossy(rest.errors));
         evidence
     }
@@ -132,8 +158,10 @@ impl OutputReader for OpencodeReader {
     fn read_line(&mut self, line: &[u8]) -> Option<Activity> {
         let OpencodeEvent { kind, session, part, error } = serde_json::from_slice(line).ok()?;
         self.session = session.or(self.session.take());
+        // Once it has been given up, it is being ended.
+        self.refusal.take_if(|(_, count)| *count < MAX_REFUSALS);
         match kind.as_str() {
-            "step_start" => self.is_finished = false,
+            "step_start" => self.finish_reason = None,
             "step_finish" => self.add_usage(&part?),
             "text" => {
                 let text = part?.text?;
@@ -158,8 +186,16 @@ impl OutputReader for OpencodeReader {
         None
     }
 
+    fn read_error_line(&mut self, line: &[u8]) {
+        let line = String::from_utf8_lossy(line);
+        let Some((_, said)) = line.split_once(SERVICE_ERROR) else { return };
+        let said = said.split_once('"').map_or(said, |(said, _)| said);
+        let count = self.refusal.take().map_or(0, |(_, count)| count);
+        self.refusal = Some((clip_output(said, MAX_TEXT), count.saturating_add(1)));
+    }
+
     fn has_answered(&self) -> bool {
-        self.is_finished && self.error.is_none()
+        self.is_complete() || self.refusal.as_ref().is_some_and(|(_, count)| *count >= MAX_REFUSALS)
     }
 
     fn finish_output(mut self: Box<Self>, rest: &SessionRest<'_>) -> SessionOutput {

@@ -42,6 +42,29 @@ fn file_comes_before_the_last_message() {
 }
 
 #[test]
+fn last_text_is_the_answer_however_it_is_wrapped() {
+    let plain = r#"{"children":null,"status":"done","summary":"All done."}"#;
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    for text in [format!("```json\n{plain}\n```"), format!("That is it:\n{plain}"), format!("{plain}\n{plain}")] {
+        let stdout = SUCCESS.replace(&quoted(plain), &quoted(&text));
+        assert_ne!(stdout, SUCCESS);
+        let answer = play_text(&stdout, Path::new("/absent")).2.answer.expect("it has answered");
+        assert_eq!(String::from_utf8(answer).as_deref(), Ok(plain), "{text}");
+    }
+}
+
+#[test]
+fn why_the_last_step_ended_explains_a_session_without_an_answer() {
+    for (reason, shown) in [("length", Some("length")), ("content-filter", Some("content-filter")), ("stop", None)] {
+        let stdout = SUCCESS.replace(r#""reason":"stop""#, &format!(r#""reason":"{reason}""#));
+        let (_, has_answered, output) = play_text(&stdout, Path::new("/absent"));
+        let signals: Vec<_> = output.evidence.signals.iter().map(|signal| (signal.field, &*signal.value)).collect();
+        assert_eq!(signals.first(), shown.map(|reason| ("finish_reason", reason)).as_ref(), "{reason}");
+        assert_eq!(has_answered, shown.is_none(), "{reason}");
+    }
+}
+
+#[test]
 fn session_that_is_cut_off_has_no_answer_and_its_usage() {
     let end = SUCCESS.rfind("{\"type\":\"step_finish\"").unwrap();
     let (_, has_answered, output) = play_text(&SUCCESS[..end], Path::new("/absent"));
@@ -57,6 +80,23 @@ fn failure_is_told_by_its_name_and_status() {
     let signals: Vec<_> = output.evidence.signals.iter().map(|signal| (signal.field, signal.value.as_str())).collect();
     assert_eq!(signals, [("error_name", "APIError"), ("http_status", "429"), ("message", "Too many.")]);
     assert_eq!(output.usage, SessionUsage::default());
+}
+
+#[test]
+fn service_that_is_out_ends_a_session_after_three_replies_in_a_row() {
+    const REPLY: &[u8] = br#"ERROR 2026-11-28T04:36:32 +5ms service=llm error.error="AI_APICallError: You exceeded your current quota." stream error"#;
+    let mut reader = Box::new(OpencodeReader::new("/absent".into(), AnswerForm::Answer));
+    let step = br#"{"type":"step_start","sessionID":"ses_1","part":{"type":"step-start"}}"#;
+    for lines in [&[REPLY, REPLY][..], &[b"ERROR service=file something else", REPLY, REPLY]] {
+        let _ = reader.read_line(step);
+        lines.iter().for_each(|line| reader.read_error_line(line));
+        assert!(!reader.has_answered(), "it may still work");
+    }
+    reader.read_error_line(REPLY);
+    assert!(reader.has_answered());
+    let evidence = reader.finish_output(&SessionRest { errors: b"" }).evidence;
+    let signals: Vec<_> = evidence.signals.iter().map(|signal| (signal.field, signal.value.as_str())).collect();
+    assert_eq!(signals, [("message", "You exceeded your current quota.")]);
 }
 
 #[test]
@@ -110,7 +150,7 @@ fn its_settings_are_the_sessions_and_those_of_other_programs_are_found() {
     let wrapped = OpencodeBackend.plan_launch(&LaunchRequest { home: None, ..order });
     assert!(wrapped.links.is_empty() && wrapped.files.is_empty(), "a wrapper has its own environment");
     let words: Vec<_> = wrapped.argv.iter().map(|word| word.to_string_lossy()).collect();
-    insta::assert_snapshot!(words.join(" "), @"opencode run --format json --title runnerd --dir /repo");
+    insta::assert_snapshot!(words.join(" "), @"opencode run --format json --title runnerd --print-logs --log-level ERROR --dir /repo");
 }
 
 #[test]
