@@ -141,21 +141,51 @@ mod tests {
         fs::create_dir_all(person.join(file).parent().unwrap()).unwrap();
         fs::create_dir(&own).unwrap();
         plant(what, &person.join(file));
+        prepare_session_in(kind, (&person, &own), folder.path())
+    }
+
+    fn prepare_session_in(
+        kind: ExecutorKind,
+        (person, own): (&Path, &Path),
+        folder: &Path,
+    ) -> Result<Option<bool>, SpawnError> {
         let env = [("HOME".into(), person.into())];
         let text = format!("executor.kind = {:?}", kind.as_str());
         let executor = runner_config::parse(&text, Path::new("config.toml")).unwrap().executor.work;
         let order = LaunchRequest {
             executor: &executor,
             form: AnswerForm::Answer,
-            folder: folder.path(),
-            git_folder: folder.path(),
+            folder,
+            git_folder: folder,
             env: &env,
-            record: folder.path(),
-            home: Some(&own),
-            output: folder.path(),
+            record: folder,
+            home: Some(own),
+            output: folder,
         };
         let backend = backend_for(kind);
         write_files(&backend.plan_launch(&order)).map(|()| backend.has_login(&executor, &env))
+    }
+
+    #[test]
+    fn no_session_writes_into_the_home_of_the_person() {
+        let list = |home: &Path| {
+            let entries = fs::read_dir(home).unwrap().map(|entry| entry.unwrap());
+            let mut seen: Vec<_> =
+                entries.map(|entry| (entry.path(), entry.metadata().unwrap().modified().unwrap())).collect();
+            seen.sort();
+            (fs::metadata(home).unwrap().modified().unwrap(), seen)
+        };
+        for kind in [ExecutorKind::Codex, ExecutorKind::Claude, ExecutorKind::Gemini, ExecutorKind::Opencode] {
+            let folder = tempfile::tempdir().unwrap();
+            let (person, own) = (folder.path().join("person"), folder.path().join("own"));
+            fs::create_dir(&own).unwrap();
+            for name in [".codex", ".claude", ".gemini", ".config", ".local"] {
+                fs::create_dir_all(person.join(name)).unwrap();
+            }
+            let before = list(&person);
+            prepare_session_in(kind, (&person, &own), folder.path()).unwrap();
+            assert_eq!(list(&person), before, "{kind}");
+        }
     }
 
     #[test]
