@@ -159,6 +159,7 @@ fn claude_argv(order: &LaunchRequest<'_>) -> Vec<OsString> {
     words.extend(FIXED_ARGS.map(str::to_owned));
     words.extend(["--json-schema".to_owned(), answer_schema(order.form)]);
     words.extend(executor.model.iter().flat_map(|model| ["--model".to_owned(), model.clone()]));
+    words.extend(executor.effort.iter().flat_map(|effort| ["--effort".to_owned(), effort.to_string()]));
     words.extend(permission_args(executor).map(str::to_owned));
     // A list that is given twice adds up.
     let is_chosen = |word: &String| word == "--tools" || word.starts_with("--tools=");

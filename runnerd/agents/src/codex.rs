@@ -142,6 +142,8 @@ fn codex_argv(order: &LaunchRequest<'_>, files: &CodexFiles) -> Vec<OsString> {
     let option = |name: &str, value: &OsStr| [OsString::from(name), value.to_owned()];
     argv.extend(option("-C", order.folder.as_os_str()));
     argv.extend(order.executor.model.iter().flat_map(|model| option("-m", model.as_ref())));
+    let effort = order.executor.effort.map(|effort| format!("model_reasoning_effort={:?}", effort.as_str()));
+    argv.extend(effort.iter().flat_map(|setting| option("-c", setting.as_ref())));
     argv.extend(option("--output-schema", files.schema.as_os_str()));
     argv.extend(option("-o", files.last_message.as_os_str()));
     argv.extend(sandbox_args(order.executor, order.git_folder.as_os_str()));

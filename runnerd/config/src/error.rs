@@ -141,6 +141,14 @@ pub enum ConfigProblem {
         /// The dotted key that must also be set.
         needed: String,
     },
+    /// The agent has no way to do what a key asks for.
+    #[error("`{key}` is not for the kind \"{kind}\", which has no such setting")]
+    NotForKind {
+        /// The dotted key.
+        key: String,
+        /// The kind of agent.
+        kind: &'static str,
+    },
     /// The values pass their checks but do not fit the types: the table of keys is out of step.
     #[error("unusable configuration: {0}")]
     TypeMismatch(String),
@@ -150,7 +158,7 @@ impl ConfigProblem {
     /// Returns the dotted key at fault, if the fault concerns a single key.
     pub fn key(&self) -> Option<&str> {
         match self {
-            Self::Invalid { key, .. } | Self::Requires { key, .. } => Some(key),
+            Self::Invalid { key, .. } | Self::Requires { key, .. } | Self::NotForKind { key, .. } => Some(key),
             Self::NotASection(key) | Self::Missing(key) => Some(key),
             Self::Syntax(_)
             | Self::NotUtf8

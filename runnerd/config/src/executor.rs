@@ -32,6 +32,26 @@ impl ExecutorKind {
             Self::Codex | Self::Opencode | Self::Gemini | Self::Command => false,
         }
     }
+
+    /// Whether the agent can be told an [`Effort`], whatever its model.
+    pub const fn takes_effort(self) -> bool {
+        match self {
+            Self::Codex | Self::Claude => true,
+            Self::Opencode | Self::Gemini | Self::Command => false,
+        }
+    }
+}
+
+choices! {
+    /// How much a model thinks.
+    Effort {
+        /// Little.
+        Low = "low",
+        /// Some.
+        Medium = "medium",
+        /// Much.
+        High = "high",
+    }
 }
 
 choices! {
@@ -56,6 +76,8 @@ pub struct Executor {
     pub command: Vec<String>,
     /// The model to ask for, if the agent is not to choose.
     pub model: Option<String>,
+    /// How much the model is to think, if the agent is not to choose.
+    pub effort: Option<Effort>,
     /// Extra arguments for the agent.
     #[serde(default)]
     pub extra_args: Vec<String>,
@@ -80,14 +102,15 @@ impl Executor {
         std::iter::once(self.kind).chain(self.fallback.iter().copied()).collect()
     }
 
-    /// Returns the settings for running another kind instead: the model and extra arguments are specific to one program
-    /// and are not passed to another.
+    /// Returns the settings for running another kind instead: the model, its effort and extra arguments are specific to
+    /// one program and are not passed to another.
     #[must_use]
     pub fn for_fallback(&self, kind: ExecutorKind) -> Self {
         let mut executor = self.clone();
         if kind != self.kind {
             executor.kind = kind;
             executor.model = None;
+            executor.effort = None;
             executor.extra_args.clear();
         }
         executor
@@ -134,6 +157,7 @@ fn apply_overrides(common: &Table, changes: Option<Value>) -> Table {
     };
     if changes.get("kind").is_some_and(|kind| common.get("kind") != Some(kind)) {
         table.remove("model");
+        table.remove("effort");
         table.remove("extra_args");
     }
     table.extend(changes);

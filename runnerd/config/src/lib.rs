@@ -33,7 +33,7 @@ pub use edit::{
     list_settings, set, unset,
 };
 pub use error::{ConfigError, ConfigProblem, FaultPosition};
-pub use executor::{Executor, ExecutorKind, Executors, Sandbox};
+pub use executor::{Effort, Executor, ExecutorKind, Executors, Sandbox};
 pub use guard_proposal::{GuardSuggestion, workflow_commands};
 pub use list_prices::{LIST_PRICES, ListPrices};
 pub use money::{MicroUsd, Price};

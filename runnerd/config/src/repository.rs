@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use toml::Table;
 
 use super::error::{ConfigError, ConfigProblem};
-use super::executor::{ExecutorKind, Executors};
+use super::executor::{Executor, ExecutorKind, Executors};
 use super::money::{MicroUsd, Price};
 use super::parse::{self, ConfigSource};
 use super::pattern::Patterns;
@@ -259,19 +259,25 @@ pub fn parse(text: &str, file: &Path) -> Result<RepoConfig, ConfigError> {
     static DEFAULTS: LazyLock<Table> = LazyLock::new(|| parse::default_table(table::REPOSITORY));
     let source = ConfigSource { text, file };
     let config: RepoConfig = parse::parse_typed(table::REPOSITORY, &DEFAULTS, source)?;
-    match find_missing_command(&config.executor) {
-        None => Ok(config),
-        Some((section, name)) => {
-            let mut path: Vec<_> = section.split('.').collect();
-            path.push(name);
-            let problem = ConfigProblem::Requires {
-                key: path.join("."),
-                value: ExecutorKind::Command.as_str(),
-                needed: "executor.command".to_owned(),
-            };
-            Err(source.error_at_key(&path, problem))
-        }
+    if let Some((section, name)) = find_missing_command(&config.executor) {
+        let (value, needed) = (ExecutorKind::Command.as_str(), "executor.command".to_owned());
+        let problem = |key| ConfigProblem::Requires { key, value, needed };
+        return Err(error_in_section(source, (section, name), problem));
     }
+    if let Some((section, kind)) = find_unusable_effort(&config.executor) {
+        let problem = |key| ConfigProblem::NotForKind { key, kind: kind.as_str() };
+        return Err(error_in_section(source, (section, "effort"), problem));
+    }
+    Ok(config)
+}
+
+fn error_in_section(
+    source: ConfigSource<'_>,
+    (section, name): (&str, &str),
+    problem: impl FnOnce(String) -> ConfigProblem,
+) -> ConfigError {
+    let path: Vec<_> = section.split('.').chain([name]).collect();
+    source.error_at_key(&path, problem(path.join(".")))
 }
 
 /// Finds a section that runs `command` without setting it, and the key that requires it.
@@ -286,6 +292,13 @@ fn find_missing_command(executors: &Executors) -> Option<(&'static str, &'static
         };
         executor.command.is_empty().then_some((section, key))
     })
+}
+
+/// Finds a section that sets an effort which its agent cannot be told.
+fn find_unusable_effort(executors: &Executors) -> Option<(&'static str, ExecutorKind)> {
+    let is_unusable = |executor: &Executor| executor.effort.is_some() && !executor.kind.takes_effort();
+    let (section, executor) = executors.by_section().into_iter().find(|(_, executor)| is_unusable(executor))?;
+    Some((section, executor.kind))
 }
 
 impl Default for RepoConfig {

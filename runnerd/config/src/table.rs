@@ -3,7 +3,7 @@
 //! The defaults of configuration files are stated here. The types in [`super::repository`] and [`super::daemon`] must
 //! have exactly these keys, which tests check.
 
-use super::executor::{ExecutorKind, Sandbox};
+use super::executor::{Effort, ExecutorKind, Sandbox};
 use super::keys::KeyDefault::{Example, Required, Toml};
 use super::keys::SectionDisplay::{Entry, Full, Override};
 use super::keys::ValueKind::{
@@ -25,13 +25,13 @@ pub(super) const REPOSITORY: &[ConfigSection] = &[
     ConfigSection { path: "executor", doc: "The agent that works on the tasks.", keys: EXECUTOR, shown: Full },
     ConfigSection {
         path: "executor.plan",
-        doc: "Overrides for planning sessions: any key of [executor]. A different `kind` does not inherit `model` and `extra_args`.",
+        doc: "Overrides for planning sessions: any key of [executor]. A different `kind` does not inherit `model`, `effort` and `extra_args`.",
         keys: EXECUTOR,
         shown: Override(&["model = \"a-stronger-model\""]),
     },
     ConfigSection {
         path: "executor.review",
-        doc: "Overrides for the reviewer: any key of [executor]. A different `kind` does not inherit `model` and `extra_args`.",
+        doc: "Overrides for the reviewer: any key of [executor]. A different `kind` does not inherit `model`, `effort` and `extra_args`.",
         keys: EXECUTOR,
         shown: Override(&["kind = \"claude\""]),
     },
@@ -144,6 +144,12 @@ const EXECUTOR: &[KeyDefinition] = &[
         "Program and arguments for the kind \"command\": it reads the prompt on standard input and writes its result to the file in $RUNNER_OUTPUT.",
     ),
     KeyDefinition::new("model", Name, Example("\"model-name\""), "The model; if not set, the agent chooses."),
+    KeyDefinition::new(
+        "effort",
+        Choice(Effort::SPELLINGS),
+        Example("\"high\""),
+        "How much the model thinks, for codex and claude; if not set, the agent chooses.",
+    ),
     KeyDefinition::new("extra_args", Arguments, Toml("[]"), "Extra arguments for the agent."),
     KeyDefinition::new(
         "wrapper",

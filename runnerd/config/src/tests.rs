@@ -52,7 +52,7 @@ fn the_default_file_reads_well() {
     # [executor.plan]
     # model = "a-stronger-model"
 
-    # Overrides for the reviewer: any key of [executor]. A different `kind` does not inherit `model` and `extra_args`.
+    # Overrides for the reviewer: any key of [executor]. A different `kind` does not inherit `model`, `effort` and `extra_args`.
     # [executor.review]
     # kind = "claude"
 
@@ -220,12 +220,16 @@ fn an_override_changes_only_what_it_names() {
 #[test]
 fn another_kind_does_not_inherit_model_and_arguments() {
     let executors = parse_config(
-        "[executor]\nmodel = \"m\"\nextra_args = [\"-x\"]\nwrapper = [\"bwrap\"]\n\
-         [executor.review]\nkind = \"claude\"\n",
+        "[executor]\nmodel = \"m\"\neffort = \"low\"\nextra_args = [\"-x\"]\nwrapper = [\"bwrap\"]\n\
+         [executor.review]\nkind = \"claude\"\n[executor.plan]\nkind = \"gemini\"\n",
     )
     .executor;
     assert_eq!(executors.review.kind, ExecutorKind::Claude);
-    assert_eq!(executors.review.model, None);
+    assert_eq!((&executors.review.model, executors.review.effort, executors.plan.effort), (&None, None, None));
+    assert_eq!(
+        (executors.work.effort, executors.work.for_fallback(ExecutorKind::Gemini).effort),
+        (Some(Effort::Low), None)
+    );
     assert!(executors.review.extra_args.is_empty());
     assert_eq!(executors.review.wrapper, ["bwrap"]);
 }
@@ -262,6 +266,9 @@ const WRONG_TEXTS: &[&str] = &[
     "[executor]\nkind = \"command\"",
     "[executor.plan]\nkind = \"command\"",
     "[executor]\nfallback = [\"command\"]",
+    "[executor]\neffort = \"most\"",
+    "[executor]\nkind = \"gemini\"\neffort = \"low\"",
+    "[executor]\neffort = \"low\"\n[executor.plan]\nkind = \"opencode\"\neffort = \"low\"",
     "max_iterations = 1\nmax_iterations = 2",
     "# é\nx\u{e9} = 1",
 ];
@@ -301,6 +308,9 @@ fn messages_point_at_the_fault() {
     /repo/.runner/state/config.toml:2:8: `executor.kind` names "command", which needs `executor.command`
     /repo/.runner/state/config.toml:2:8: `executor.plan.kind` names "command", which needs `executor.command`
     /repo/.runner/state/config.toml:2:12: `executor.fallback` names "command", which needs `executor.command`
+    /repo/.runner/state/config.toml:2:10: `executor.effort` must be one of "low", "medium", "high", not "most"
+    /repo/.runner/state/config.toml:3:10: `executor.effort` is not for the kind "gemini", which has no such setting
+    /repo/.runner/state/config.toml:5:10: `executor.plan.effort` is not for the kind "opencode", which has no such setting
     /repo/.runner/state/config.toml:2:1: invalid TOML: duplicate key
     /repo/.runner/state/config.toml:2:2: invalid TOML: invalid unquoted key, expected letters, numbers, `-`, `_`
     "#);

@@ -329,6 +329,12 @@ fn value_after<'a>(argv: &'a [String], name: &str) -> Option<&'a str> {
 }
 
 #[test]
+fn effort_is_an_option_of_its_own() {
+    assert_eq!(value_after(&launch_claude("effort = \"low\"", &[]).0, "--effort"), Some("low"));
+    assert_eq!(value_after(&launch_claude("", &[]).0, "--effort"), None);
+}
+
+#[test]
 fn answer_in_the_last_text_counts_where_no_structured_one_is_given() {
     let line = |text: &str| json!({"type": "result", "subtype": "success", "is_error": false, "result": text});
     let answer = r#"{"status":"done","summary":"All."}"#;

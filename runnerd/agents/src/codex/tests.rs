@@ -318,6 +318,13 @@ fn option_values<'a>(argv: &'a [String], option: &str) -> Vec<&'a str> {
 }
 
 #[test]
+fn effort_is_a_setting_of_its_own() {
+    let argv = codex_arguments("effort = \"high\"");
+    assert!(option_values(&argv, "-c").contains(&"model_reasoning_effort=\"high\""), "{argv:?}");
+    assert!(!codex_arguments("").iter().any(|word| word.contains("effort")));
+}
+
+#[test]
 fn sandbox_lets_the_agent_commit_and_nothing_else_beside_the_work_tree() {
     let argv = codex_arguments("");
     assert_eq!(
