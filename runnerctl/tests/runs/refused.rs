@@ -68,7 +68,8 @@ fn a_stuck_run_is_not_begun_stepped_resumed_or_stopped_until_it_has_attempts() {
         &[
             (
                 &[START, STEP, RESUME, NOW, MORE],
-                "is still stuck: task b has used its only attempt\n\nhint: runnerctl retry b",
+                "is still stuck: task b has used its only attempt; iteration 1 asked for another session: Too hard.\n\nhint: \
+                 runnerctl retry b",
             ),
             (&[PAUSE, PAUSE_NOW, CANCEL], "has ended already (stuck)"),
             (&[APPROVE], "nothing awaits your review"),

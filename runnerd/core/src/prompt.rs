@@ -30,6 +30,7 @@ pub use context::{ContextFiles, context_files};
 use instructions::instructions_section;
 pub use instructions::{InstructionFile, MAX_INSTRUCTIONS_BYTES, read_instructions};
 pub use overrides::{OVERRIDE_TEMPLATES, find_template_faults, find_unknown_templates};
+pub(crate) use quoted_sections::describe_attempt;
 use section::{PromptSection, fit_sections, join_rendered};
 
 /// Number of the prompt format that [`build_prompt`] writes.

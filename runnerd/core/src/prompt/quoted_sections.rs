@@ -79,8 +79,8 @@ pub(super) fn history_section<'a>(input: &PromptInput<'a>) -> Option<PromptSecti
     .quote(&text)
 }
 
-/// Returns what an attempt did, in words for sessions.
-fn describe_attempt(Attempt { verdict, detail, .. }: &Attempt) -> String {
+/// Returns what an attempt did, in one line.
+pub(crate) fn describe_attempt(Attempt { verdict, detail, .. }: &Attempt) -> String {
     let words = match verdict {
         VerdictName::RedGuard => {
             let (end, names) = detail.as_deref().unwrap_or("red").split_once(": ").unzip();

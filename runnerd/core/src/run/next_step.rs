@@ -8,18 +8,20 @@ use protocol::explain::RoleReason;
 use protocol::state::{Feedback, RunState};
 use protocol::tree::{Node, TaskTree};
 use protocol::view::StopReason;
-use protocol::words::Role;
+use protocol::words::{Role, VerdictName};
 use runner_config::ReviewPolicy;
 
 use super::record::{RunEnd, StopRequest};
 use super::refusal::review_ways;
 use crate::iteration::session_failure::is_unexplained;
 use crate::policy::Policy;
+use crate::prompt::describe_attempt;
 use crate::publish;
 use crate::run::approval::{PendingNode, ReviewDecision, find_pending_leaf};
 use crate::run::fallback::{KindChoice, ServiceOutage, choose_kind};
 use crate::run::usage::{self, ResourceUsage};
 use crate::run::wait::WaitPeriod;
+use crate::text::fence::one_line;
 use crate::tree;
 use crate::tree::select::{LeafSelection, select};
 use crate::verdict::{FaultKind, SessionTask, StopCause, Verdict};
@@ -30,6 +32,8 @@ const PACK_THRESHOLD: usize = 4;
 const MAX_DECOMPOSED_IN_ROW: u32 = 20;
 /// Consecutive deaths on one node that end a run.
 const MAX_DEATHS: u32 = 10;
+/// Most bytes of a summary in the reason for an end.
+const MAX_SUMMARY_SHOWN: usize = 200;
 /// Costs are counted in millionths of a dollar and configured in dollars.
 const MICRO_PER_USD: u64 = 1_000_000;
 /// Times are counted in milliseconds and configured in seconds.
@@ -83,7 +87,7 @@ pub enum NextStep {
 pub fn decide_next(inputs: &RunInputs<'_>, ended: Option<&Verdict>, stop_request: Option<StopRequest>) -> NextStep {
     let leaf = match select(inputs.tree) {
         LeafSelection::Complete => return end_step(RunEnd::Completed, "every task has passed", ""),
-        LeafSelection::Exhausted(leaf) => return exhausted_step(leaf),
+        LeafSelection::Exhausted(leaf) => return exhausted_step(inputs, leaf),
         LeafSelection::Open(leaf) => leaf,
     };
     let pending = find_pending_leaf(inputs, leaf);
@@ -103,7 +107,7 @@ pub fn decide_next(inputs: &RunInputs<'_>, ended: Option<&Verdict>, stop_request
     // To wait for a person uses nothing, so no ceiling hides that: they apply once the person has decided.
     let begins_session = pending.is_none();
     check_stall(inputs, leaf)
-        .or_else(|| check_failure(inputs, ended))
+        .or_else(|| check_failure(inputs, leaf, ended))
         .or_else(|| ended.and_then(check_timeout))
         .or_else(|| check_limits(inputs).filter(|_| begins_session))
         .or_else(|| ended.and_then(|_| check_unpriced_tokens(inputs)).filter(|_| begins_session))
@@ -131,8 +135,19 @@ fn check_stall(inputs: &RunInputs<'_>, leaf: &Node) -> Option<NextStep> {
     Some(end_step(RunEnd::Stuck, message, ways))
 }
 
-fn exhausted_step(leaf: &Node) -> NextStep {
-    NextStep::End { end: RunEnd::Stuck, reason: attempts_used_up_reason(leaf) }
+fn exhausted_step(inputs: &RunInputs<'_>, leaf: &Node) -> NextStep {
+    NextStep::End { end: RunEnd::Stuck, reason: attempts_used_up_reason(inputs, leaf) }
+}
+
+/// Returns what the last session on a task did, to follow a sentence.
+fn last_attempt_suffix(inputs: &RunInputs<'_>, leaf: &Node) -> String {
+    let Some(last) = inputs.feedback.nodes.get(&leaf.id).and_then(|feedback| feedback.history.last()) else {
+        return String::new();
+    };
+    // A session that asks for another one says why in its summary.
+    let summary = last.summary.as_ref().filter(|_| last.verdict == VerdictName::Retry && last.detail.is_none());
+    let summary = summary.map(|summary| format!(": {}", one_line(summary, MAX_SUMMARY_SHOWN))).unwrap_or_default();
+    format!("; iteration {} {}{summary}", last.iter, describe_attempt(last))
 }
 
 /// Returns how and why a run that has ended would end again at once even with its counters reset and `more` iterations
@@ -164,11 +179,11 @@ pub fn reason_after_change(before: &RunInputs<'_>, after: &RunInputs<'_>) -> Opt
 }
 
 /// Returns the reason with the three ways to continue: raise, reword, decompose.
-fn attempts_used_up_reason(leaf: &Node) -> StopReason {
+fn attempts_used_up_reason(inputs: &RunInputs<'_>, leaf: &Node) -> StopReason {
     let Node { id, max_attempts, .. } = leaf;
     let which = if *max_attempts == 1 { "only attempt".to_owned() } else { format!("{max_attempts} attempts") };
     StopReason::new(
-        format!("task {id} has used its {which}"),
+        format!("task {id} has used its {which}{}", last_attempt_suffix(inputs, leaf)),
         NextSteps::from(Command::retry(id)).join("; or ", manual_ways(leaf)).join(", then: ", "runnerctl resume"),
     )
 }
@@ -178,7 +193,7 @@ fn manual_ways(leaf: &Node) -> NextSteps {
     NextSteps::from("runnerctl edit").join(", or ", format!("runnerctl add {} --title TITLE --goal GOAL", leaf.id))
 }
 
-fn check_failure(inputs: &RunInputs<'_>, ended: Option<&Verdict>) -> Option<NextStep> {
+fn check_failure(inputs: &RunInputs<'_>, leaf: &Node, ended: Option<&Verdict>) -> Option<NextStep> {
     let state = inputs.run_state;
     if let Some(Verdict::Misconfigured { what }) = ended {
         return Some(end_step(RunEnd::Failed, what.clone(), "runnerctl resume"));
@@ -193,16 +208,19 @@ fn check_failure(inputs: &RunInputs<'_>, ended: Option<&Verdict>) -> Option<Next
             Some(Verdict::Fault { what, kind: FaultKind::Guard }) => (format!(" ({what})"), "guard"),
             Some(Verdict::Fault { what, kind: FaultKind::Reviewer }) => (format!(" ({what})"), "review"),
             Some(Verdict::Fault { what, .. }) => (format!(" ({what})"), "agent"),
-            _ => (String::new(), "agent"),
+            _ => (last_attempt_suffix(inputs, leaf), "agent"),
         };
         let what = match (state.consecutive_faults, program) {
             (1, "guard") => "a session could not be checked".to_owned(),
             (1, "review") => "a finished task could not be reviewed".to_owned(),
             (1, _) => "a session gave no valid answer".to_owned(),
             (count, "guard" | "review") => {
-                format!("{count} sessions in a row gave no valid answer or could not be checked")
+                format!(
+                    "{count} sessions in a row gave no valid answer or could not be checked, last on task {}",
+                    leaf.id
+                )
             }
-            (count, _) => format!("{count} sessions in a row gave no valid answer"),
+            (count, _) => format!("{count} sessions in a row gave no valid answer, last on task {}", leaf.id),
         };
         let log = format!("`runnerctl log --{program}` shows what the last one printed");
         end_step(RunEnd::Failed, format!("{what}{last}; {log}"), "runnerctl resume")

@@ -516,14 +516,34 @@ fn failed_run_says_what_its_last_session_came_to() {
     };
     let message = |count| message_of(count, FaultKind::Exit, "it exited with code 3");
     assert!(message(1).starts_with("a session gave no valid answer (it exited with code 3); "), "{}", message(1));
-    assert!(message(3).starts_with("3 sessions in a row gave no valid answer (it exited with code 3); "));
+    let expected = "3 sessions in a row gave no valid answer, last on task b (it exited with code 3); ";
+    assert!(message(3).starts_with(expected), "{}", message(3));
     let lost = message_of(1, FaultKind::Guard, "it was lost");
     assert_eq!(
         lost,
         "a session could not be checked (it was lost); `runnerctl log --guard` shows what the last one printed"
     );
     let lost = message_of(3, FaultKind::Guard, "it was lost");
-    assert!(lost.starts_with("3 sessions in a row gave no valid answer or could not be checked (it was lost); "));
+    let expected = "3 sessions in a row gave no valid answer or could not be checked, last on task b (it was lost); ";
+    assert!(lost.starts_with(expected), "{lost}");
+}
+
+#[test]
+fn a_run_that_is_stuck_says_what_its_last_session_came_to() {
+    let case = Situation::with(|case| {
+        node(&mut case.tree, "b").attempts = 3;
+        let red = Attempt {
+            iter: 7,
+            verdict: VerdictName::RedGuard,
+            detail: Some("exit 101: test_decode".to_owned()),
+            summary: None,
+            failure_digest: None,
+        };
+        case.feedback.nodes.entry("b".to_owned()).or_default().history.push(red);
+    });
+    let NextStep::End { reason, .. } = case.next() else { panic!("it continues: {:?}", case.next()) };
+    let said = "task b has used its 3 attempts; iteration 7 claimed done; the checks failed (exit 101): test_decode";
+    assert_eq!(reason.message, said);
 }
 
 #[test]
