@@ -108,6 +108,10 @@ pub struct RunSummary {
     pub goal: Option<String>,
     /// Its state.
     pub state: RunStatus,
+    /// Whether it waits for a person: for a review, or because it stopped before its goal and does not continue
+    /// automatically.
+    #[serde(default)]
+    pub needs_you: bool,
     /// Why it is not running, if it is not.
     pub reason: Option<StopReason>,
     /// When it was queued.
@@ -188,6 +192,13 @@ pub struct StatusView {
     /// The run's branch that the working tree is on, if it is on one and no run is at work there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_run: Option<RunCheckout>,
+}
+
+impl StatusView {
+    /// Whether the repository or its run waits for a person.
+    pub fn needs_you(&self) -> bool {
+        self.repo.held.is_some() || self.run.as_ref().is_some_and(|run| run.summary.needs_you)
+    }
 }
 
 /// Disk space that a workspace uses.

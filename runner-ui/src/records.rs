@@ -207,6 +207,7 @@ impl WorkTreeRecords {
             path: self.root_path(),
             goal: None,
             state: if is_done { RunStatus::Completed } else { RunStatus::Paused },
+            needs_you: false,
             reason: (!is_done).then_some(reason),
             queued_at: iterations.first().and_then(|first| first.ended_at).unwrap_or_default(),
             ended_at: last.filter(|_| is_done),

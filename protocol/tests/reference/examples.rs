@@ -241,6 +241,7 @@ fn summary(state: RunStatus) -> RunSummary {
         path: proj(),
         goal: Some("Port the store to Postgres".into()),
         state,
+        needs_you: false,
         reason: None,
         queued_at: at("09:00:00"),
         ended_at: None,
@@ -250,7 +251,7 @@ fn summary(state: RunStatus) -> RunSummary {
 
 fn stopped_run(state: RunStatus, message: &str, ways: impl Into<NextSteps>) -> RunSummary {
     let reason = StopReason::new(message, ways);
-    RunSummary { reason: Some(reason), ..summary(state) }
+    RunSummary { reason: Some(reason), needs_you: state != RunStatus::Cancelled, ..summary(state) }
 }
 
 fn caller() -> CallerEnv {

@@ -447,6 +447,11 @@ export interface RunSummary {
    * Id of the run.
    */
   id: string;
+  /**
+   * Whether it waits for a person: for a review, or because it stopped before its goal and does not continue
+   * automatically.
+   */
+  needs_you?: boolean;
   path: WirePath;
   /**
    * For an isolated run: how much of it is published.

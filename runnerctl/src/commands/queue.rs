@@ -11,8 +11,8 @@ use serde::Serialize;
 use crate::args::RepoTarget;
 use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
-use crate::text::paint::{HEADING, state_style};
-use crate::text::run::reason_text;
+use crate::text::paint::HEADING;
+use crate::text::run::{reason_text, state_cell};
 use crate::text::screen::Screen;
 use crate::text::table::{Table, TableCell};
 
@@ -80,9 +80,14 @@ async fn list_all_runs(connection: &Connection) -> Result<Vec<RunSummary>, Failu
 fn render(runs: &[RunSummary], screen: &Screen) -> String {
     let mut table = Table::with_heading(["RUN", "STATE", "PATH", "WHY", "GOAL"]).shrinking(2);
     for run in runs {
-        let state = TableCell::styled(state_style(run.state), run.state.as_str());
         let goal = TableCell::styled(HEADING, run.goal.as_deref().unwrap_or_default());
-        table.add_row([TableCell::from(&run.id), state, run.path.to_string().into(), reason_text(run).into(), goal]);
+        table.add_row([
+            TableCell::from(&run.id),
+            state_cell(run),
+            run.path.to_string().into(),
+            reason_text(run).into(),
+            goal,
+        ]);
     }
     if runs.is_empty() { String::new() } else { table.render(screen, 0) }
 }

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::paint::{WARN, state_style};
+use crate::text::paint::WARN;
+use crate::text::run::state_cell;
 use crate::text::sanitize::sanitize;
 use crate::text::screen::Screen;
 use crate::text::table::{Table, TableCell};
@@ -61,7 +62,7 @@ fn render(repos: &[RepoView], screen: &Screen) -> String {
     for repo in repos {
         let state = match (&repo.held, repo.queue.first()) {
             (Some(_), _) => TableCell::styled(WARN, "held"),
-            (None, Some(run)) => TableCell::styled(state_style(run.state), run.state.as_str()),
+            (None, Some(run)) => state_cell(run),
             (None, None) => "idle".into(),
         };
         // The workspace of an isolated run is indented below its repository.

@@ -13,6 +13,8 @@ pub(crate) const WARN: Style = AnsiColor::Yellow.on_default().bold();
 pub(crate) const LIVE: Style = AnsiColor::Cyan.on_default().bold();
 /// A command to type.
 pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
+/// Waits for a service.
+pub(crate) const WAIT: Style = AnsiColor::Magenta.on_default();
 /// Less important.
 pub(crate) const DIM: Style = Style::new().dimmed();
 /// A heading.
@@ -31,7 +33,8 @@ pub(crate) fn state_style(state: RunStatus) -> Style {
         RunStatus::Completed => GOOD,
         RunStatus::Running => LIVE,
         RunStatus::Queued | RunStatus::Cancelled => DIM,
-        RunStatus::Paused | RunStatus::Waiting | RunStatus::Held => WARN,
+        RunStatus::Waiting => WAIT,
+        RunStatus::Paused | RunStatus::Held => WARN,
         RunStatus::Stuck | RunStatus::Limit | RunStatus::TimedOut | RunStatus::Failed => BAD,
     }
 }

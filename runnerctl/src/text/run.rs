@@ -5,21 +5,40 @@ use std::fmt::Write as _;
 use protocol::path::WirePath;
 use protocol::reply::ControlReply;
 use protocol::view::{RunSummary, StopReason};
+use protocol::words::RunStatus;
 
 use anstream::adapter::strip_str;
+use anstyle::Style;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::paint::{HINT, paint, state_style};
+use super::paint::{HINT, WARN, paint, state_style};
 use super::sanitize::sanitize;
 use super::screen::Screen;
+use super::table::TableCell;
 use super::wrap::wrap_text;
 
 /// Indentation of a sentence below the headline.
 const INDENT: usize = 2;
 
+/// Returns the word for a run's state, and its style: a run that waits for a review differs from one that waits for a
+/// service.
+pub(crate) fn state_label(run: &RunSummary) -> (&'static str, Style) {
+    match run.state {
+        RunStatus::Waiting if run.needs_you => ("review", WARN),
+        state => (state.as_str(), state_style(state)),
+    }
+}
+
+/// Returns a run's state in a table.
+pub(crate) fn state_cell(run: &RunSummary) -> TableCell {
+    let (word, style) = state_label(run);
+    TableCell::styled(style, word)
+}
+
 /// Returns the line `run <id> <state> on branch <branch>`, or two lines if that is wider than the screen.
 pub(crate) fn render_headline(run: &RunSummary, screen: &Screen) -> String {
-    let state = paint(state_style(run.state), run.state.as_str());
+    let (word, style) = state_label(run);
+    let state = paint(style, word);
     join_within(&format!("run {} {state}", sanitize(&run.id)), &format!("on branch {}", sanitize(&run.branch)), screen)
 }
 

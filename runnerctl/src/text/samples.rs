@@ -16,6 +16,7 @@ pub(crate) fn summary() -> RunSummary {
         path: Path::new("/home/me/proj").into(),
         goal: None,
         state: RunStatus::Running,
+        needs_you: false,
         reason: None,
         queued_at: "2026-01-01T11:00:00Z".parse().expect("a time"),
         ended_at: None,
@@ -142,7 +143,7 @@ pub(crate) fn run() -> RunView {
 /// A run that cannot continue automatically.
 pub(crate) fn stuck() -> RunView {
     let mut run = run();
-    run.summary.state = RunStatus::Stuck;
+    (run.summary.state, run.summary.needs_you) = (RunStatus::Stuck, true);
     run.summary.reason = Some(StopReason::new("parser.lex has used all of its 3 attempts", "runnerctl resume"));
     run.phase = None;
     run

@@ -10,9 +10,9 @@ use protocol::words::{Containment, GuardOutcome, RunStatus};
 
 use super::iteration::render_lines;
 use super::measure::{format_bytes, format_duration, format_until, millis_between};
-use super::paint::{BAD, DIM, HEADING, HINT, WARN, paint, state_style};
+use super::paint::{BAD, DIM, HEADING, HINT, WARN, paint};
 use super::repo;
-use super::run::{join_within, reason_text, render_headline, render_stop_reason};
+use super::run::{join_within, reason_text, render_headline, render_stop_reason, state_cell};
 use super::sanitize::sanitize;
 use super::screen::Screen;
 use super::table::{Table, TableCell};
@@ -61,12 +61,10 @@ fn overview_row(status: &StatusView, path: String, screen: &Screen) -> [TableCel
         }
         (None, None) => [path.into(), TableCell::styled(DIM, "idle"), "".into(), "".into(), "".into()],
         (None, Some(run)) => {
-            let state = run.summary.state;
             let leaves = render_leaves(run).unwrap_or_default();
-            let state = TableCell::styled(state_style(state), state.as_str());
             [
                 path.into(),
-                state,
+                state_cell(&run.summary),
                 leaves.into(),
                 usage::render_short_cost(&run.usage).into(),
                 describe_activity(run, screen).into(),
@@ -98,7 +96,7 @@ pub(crate) fn describe_activity(run: &RunView, screen: &Screen) -> String {
         };
     }
     let wait = run.wait_until.map(|time| format!("until {}: ", format_until(time, screen))).unwrap_or_default();
-    wait + &titles::titled_reason(run).map(|reason| reason.message).unwrap_or_default()
+    wait + &titles::reason_before_title(run).unwrap_or_default()
 }
 
 /// Returns the number of passed leaves and of all leaves; `None` if no tree is known yet.
@@ -147,8 +145,7 @@ fn render_isolated_runs(status: &StatusView, screen: &Screen) -> String {
     runs.sort_by_key(|run| (run.state.is_terminal(), std::cmp::Reverse(run.queued_at)));
     let mut table = Table::with_names(["RUN", "STATE", "PATH", "WHY"]).shrinking(2);
     for run in runs.iter().take(RUNS_SHOWN) {
-        let state = TableCell::styled(state_style(run.state), run.state.as_str());
-        table.add_row([run.id.as_str().into(), state, run.path.to_string().into(), reason_text(run).into()]);
+        table.add_row([run.id.as_str().into(), state_cell(run), run.path.to_string().into(), reason_text(run).into()]);
     }
     let more = runs.len().saturating_sub(RUNS_SHOWN);
     let more = if more > 0 { format!("    and {more} more: runnerctl queue --ended\n") } else { String::new() };

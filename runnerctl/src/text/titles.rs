@@ -19,6 +19,17 @@ pub(crate) fn titled_reason(run: &RunView) -> Option<StopReason> {
     Some(StopReason { message: replace_ids(&reason.message, |id| task_title(run, id)), ..reason })
 }
 
+/// Returns why a run has stopped, for a narrow column: if the sentence begins with a task, the title comes last.
+pub(crate) fn reason_before_title(run: &RunView) -> Option<String> {
+    let message = &run.summary.reason.as_ref()?.message;
+    let title = |id: &str| task_title(run, id);
+    let (id, rest) = message.strip_prefix("task ").unwrap_or(message).split_once(' ').unwrap_or_default();
+    Some(match title(id) {
+        Some(task) => format!("{}: \"{}\"", replace_ids(rest, title), task.trim()),
+        None => replace_ids(message, title),
+    })
+}
+
 /// Replaces ids with titles: ids after the word "task", and ids that cannot be mistaken for other words.
 pub(crate) fn replace_ids<'t>(sentence: &str, title: impl Fn(&str) -> Option<&'t str>) -> String {
     let mut text = String::with_capacity(sentence.len());

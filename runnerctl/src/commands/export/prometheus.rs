@@ -93,6 +93,7 @@ type GaugeFamily = Family<MetricLabels, Gauge>;
 #[derive(Default)]
 struct RunMetrics {
     state: GaugeFamily,
+    needs_you: GaugeFamily,
     queued: GaugeFamily,
     leaves: GaugeFamily,
     passed: GaugeFamily,
@@ -123,6 +124,7 @@ impl RunMetrics {
         let with_label = |name, value: &str| [&labels[..], &[(name, value.to_owned())]].concat();
         self.state.get_or_create(&with_label("state", run.summary.state.as_str())).set(1);
         for (figure, value) in [
+            (&self.needs_you, run.summary.needs_you.into()),
             (&self.leaves, run.leaves_total),
             (&self.passed, run.leaves_passed),
             (&self.iterations, run.iteration.saturating_sub(1)),
@@ -147,6 +149,7 @@ impl RunMetrics {
     fn into_registry(self) -> Registry {
         let mut registry = Registry::with_prefix("runner");
         registry.register("run_state", "1 for the state that a run is in", self.state);
+        registry.register("run_needs_you", "1 if a run waits for a person", self.needs_you);
         registry.register("queue_length", "Runs of a repository that are not over", self.queued);
         registry.register("run_leaves", "Tasks without subtasks", self.leaves);
         registry.register("run_leaves_passed", "Tasks without subtasks that pass", self.passed);
@@ -203,6 +206,7 @@ mod tests {
         let run = r#"repository="/home/me/\"pro\nj\\",run="run-1a2b3c4d""#;
         for line in [
             format!(r#"runner_run_state{{{run},state="running"}} 1"#),
+            format!("runner_run_needs_you{{{run}}} 0"),
             format!("runner_run_leaves_passed{{{run}}} 4"),
             format!(r#"runner_run_tokens{{{run},kind="cached"}} 800000"#),
             format!("runner_run_work_seconds{{{run}}} 3900.0"),

@@ -116,6 +116,15 @@ impl RecordState {
         }
     }
 
+    /// Whether a run in this state waits for a person.
+    pub fn needs_person(self) -> bool {
+        match self {
+            Self::Queued | Self::Running | Self::WaitsForService(_) => false,
+            Self::Paused | Self::WaitsForPerson | Self::Held => true,
+            Self::Over { end, .. } => !matches!(end, RunEnd::Completed | RunEnd::Cancelled),
+        }
+    }
+
     /// Returns whether a run in this state has left the queue.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Over { .. })

@@ -55,6 +55,7 @@ pub fn run_summary(run: &RunRecord) -> RunSummary {
         path: run.path.clone(),
         goal: run.goal.clone(),
         state: run.state.status(),
+        needs_you: run.state.needs_person(),
         reason: run.reason.clone(),
         queued_at: run.queued_at,
         ended_at: run.state.ended_at(),
