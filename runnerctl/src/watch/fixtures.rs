@@ -12,7 +12,7 @@ use protocol::words::{PhaseName, RunStatus};
 
 use super::capabilities::TermCapabilities;
 use super::message::{Key, LogPosition, Message, Request};
-use super::model::Model;
+use super::model::{Focus, Model};
 use crate::text::samples;
 
 /// Id of the first repository.
@@ -128,11 +128,12 @@ fn sample_chunk(position: &LogPosition) -> TextView {
     }
 }
 
-/// A model that has received everything.
+/// A model that has received everything, and shows the panes of a repository.
 pub(super) fn populated_model(look: TermCapabilities, size: (u16, u16)) -> Model {
     let mut model = Model::new(look, size, Some(REPO.into()));
     let requests = model.update(fixed_now(), Message::Connected);
     answer_reads(&mut model, requests);
+    model.focus = Focus::Tree;
     for message in [
         phase_message(48, PhaseName::Open),
         phase_message(48, PhaseName::Brief),

@@ -27,6 +27,9 @@ const MAX_STEPS: usize = 400;
 /// Maximum size of a log in a pane, in bytes.
 const TAIL_BYTES: usize = 512 * 1024;
 
+/// From this size on, the repositories have a pane, and agent and guard have one each.
+const LARGE_SIZE: (u16, u16) = (110, 32);
+
 /// A part of the screen that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Focus {
@@ -217,6 +220,16 @@ impl Model {
             notice: None,
             pending: PendingRequests::default(),
         }
+    }
+
+    /// Whether the terminal has room either for the list of repositories or for the panes of one.
+    pub(crate) fn is_small(&self) -> bool {
+        self.size.0 < LARGE_SIZE.0 || self.size.1 < LARGE_SIZE.1
+    }
+
+    /// Whether the list of repositories takes the whole screen.
+    pub(crate) fn shows_list(&self) -> bool {
+        self.focus == Focus::Repos && self.is_small()
     }
 
     /// Returns the current time, for ages.

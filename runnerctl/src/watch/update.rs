@@ -1,5 +1,7 @@
 //! The effects of messages on the model, and the resulting commands. Pure: no clock, no terminal, no connection.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use protocol::event::{Event, EventKind};
 use protocol::request::LogStream;
@@ -8,7 +10,7 @@ use protocol::words::PhaseName;
 
 use super::entries::EventEntry;
 use super::message::{LogPosition, Message, Request, RequestError, RunKey, SteerRequest};
-use super::model::{Confirmation, LostConnection, Mode, Model, PaneScrolls, PendingRequests, RepoActivity};
+use super::model::{Confirmation, Focus, LostConnection, Mode, Model, PaneScrolls, PendingRequests, RepoActivity};
 use super::single_flight::SingleFlight;
 use super::steps::AgentStep;
 use crate::text::titles::task_title;
@@ -166,7 +168,10 @@ impl Model {
         }
         self.activities.retain(|id, _| repos.iter().any(|status| status.repo.id == *id));
         let state = self.run().map(|run| run.summary.state);
-        (self.repos, self.read_at) = (repos, Some(self.now()));
+        if self.read_at.is_none() && repos.len() > 1 && self.is_small() {
+            self.focus = Focus::Repos;
+        }
+        (self.repos, self.read_at) = (sort_by_need(repos), Some(self.now()));
         if self.run().map(|run| run.summary.state) != state {
             self.notice = self.notice.take().filter(|notice| notice.is_error);
         }
@@ -244,6 +249,14 @@ impl Model {
         }
         request_once(&mut self.pending.statuses, || Request::Statuses)
     }
+}
+
+/// Puts repositories first that need a person, or one of whose isolated runs does; isolated runs stay below theirs.
+fn sort_by_need(mut repos: Vec<StatusView>) -> Vec<StatusView> {
+    let owner = |status: &StatusView| status.repo.source_id.clone().unwrap_or_else(|| status.repo.id.clone());
+    let needing: BTreeSet<String> = repos.iter().filter(|status| status.needs_you()).map(owner).collect();
+    repos.sort_by_key(|status| !needing.contains(&owner(status)));
+    repos
 }
 
 /// Returns the request, unless it is already in flight.

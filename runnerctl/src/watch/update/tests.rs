@@ -161,7 +161,7 @@ fn a_run_that_waits_is_resumed_at_once() {
 #[test]
 fn another_repository_is_followed_and_its_tree_read() {
     let mut model = new_model();
-    let requests = model.update(fixed_now(), Message::Key(Key::Char(']')));
+    let requests = model.update(fixed_now(), Message::Key(Key::Char('[')));
     assert!(matches!(&requests[0], Request::Follow(path) if path.to_string() == "/home/me/site"), "{requests:?}");
     assert!(requests.iter().any(|request| matches!(request, Request::Tree(target) if target.repo == "b2")));
     assert!(model.tree_view.rows().is_empty(), "the tree of the other one is not shown");
@@ -254,7 +254,7 @@ fn keys_move_the_pane_that_has_them() {
     assert!(!model.scrolls.agent.is_following());
     press_keys(&mut model, &to_keys("f"));
     assert!(model.scrolls.agent.is_following());
-    press_keys(&mut model, &[Key::BackTab, Key::BackTab, Key::Down]);
+    press_keys(&mut model, &[Key::BackTab, Key::BackTab, Key::Up]);
     assert_eq!(model.selected.as_deref(), Some("b2"));
 }
 

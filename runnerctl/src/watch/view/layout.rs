@@ -7,8 +7,6 @@ use crate::watch::model::{Focus, Model};
 
 /// The minimum size of the terminal: width and height.
 pub(super) const MIN_SIZE: (u16, u16) = (60, 16);
-/// From this size on, the repositories have a pane, and agent and guard have one each.
-const MIDDLE_SIZE: (u16, u16) = (110, 32);
 /// From this width on, there are three columns.
 const WIDE_COLUMNS: u16 = 170;
 
@@ -18,10 +16,10 @@ pub(super) struct ScreenAreas {
     pub(super) header: Rect,
     pub(super) phases: Rect,
     pub(super) repos: Option<Rect>,
-    pub(super) tree: Rect,
+    pub(super) tree: Option<Rect>,
     pub(super) agent: Option<Rect>,
     pub(super) guard: Option<Rect>,
-    pub(super) events: Rect,
+    pub(super) events: Option<Rect>,
     pub(super) why: Rect,
     pub(super) footer: Rect,
 }
@@ -29,10 +27,10 @@ pub(super) struct ScreenAreas {
 /// The areas of the panes.
 struct PaneAreas {
     repos: Option<Rect>,
-    tree: Rect,
+    tree: Option<Rect>,
     agent: Option<Rect>,
     guard: Option<Rect>,
-    events: Rect,
+    events: Option<Rect>,
 }
 
 /// Divides the screen.
@@ -42,25 +40,22 @@ pub(super) fn split_screen(area: Rect, model: &Model) -> ScreenAreas {
     let below = [2, 1].map(Constraint::Length);
     let rows = above.into_iter().chain([Constraint::Fill(1)]).chain(below);
     let [machines, header, phases, body, why, footer] = Layout::vertical(rows).areas(area);
-    let is_small = area.width < MIDDLE_SIZE.0 || area.height < MIDDLE_SIZE.1;
-    let PaneAreas { repos, tree, agent, guard, events } =
-        if is_small { small_layout(body, model) } else { large_layout(body, model) };
+    let PaneAreas { repos, tree, agent, guard, events } = if model.shows_list() {
+        PaneAreas { repos: Some(body), tree: None, agent: None, guard: None, events: None }
+    } else if model.is_small() {
+        small_layout(body, model)
+    } else {
+        large_layout(body, model)
+    };
     ScreenAreas { machines, header, phases, repos, tree, agent, guard, events, why, footer }
 }
 
-/// The tree next to either agent or guard, and the events below. The list of repositories is above the tree only while
-/// it has the focus.
+/// The tree next to either agent or guard, and the events below.
 fn small_layout(body: Rect, model: &Model) -> PaneAreas {
     let [left, right] = Layout::horizontal([Constraint::Percentage(42), Constraint::Fill(1)]).areas(body);
     let [top, events] = Layout::vertical([Constraint::Fill(1), Constraint::Length(body.height / 3)]).areas(right);
     let (agent, guard) = if shows_guard(model) { (None, Some(top)) } else { (Some(top), None) };
-    let (repos, tree) = if model.focus == Focus::Repos {
-        let [list, below] = split_repo_list(left, model, body.height.saturating_sub(6));
-        (Some(list), below)
-    } else {
-        (None, left)
-    };
-    PaneAreas { repos, tree, agent, guard, events }
+    PaneAreas { repos: None, tree: Some(left), agent, guard, events: Some(events) }
 }
 
 /// Whether to show the guard instead of the agent.
@@ -81,7 +76,7 @@ fn large_layout(body: Rect, model: &Model) -> PaneAreas {
     } else {
         Layout::vertical([Constraint::Fill(3), Constraint::Fill(2), Constraint::Length(8)]).areas(right)
     };
-    PaneAreas { repos: Some(repos), tree, agent: Some(agent), guard: Some(guard), events }
+    PaneAreas { repos: Some(repos), tree: Some(tree), agent: Some(agent), guard: Some(guard), events: Some(events) }
 }
 
 /// Divides a column into a list of the repositories with a maximum height, and the rest below it.

@@ -50,14 +50,18 @@ fn draw_panes(canvas: &mut PaneCanvas<'_, '_>, areas: &ScreenAreas) {
     if let Some(area) = areas.repos {
         repos::draw_repos(canvas, area);
     }
-    tree::draw_tree(canvas, areas.tree);
+    if let Some(area) = areas.tree {
+        tree::draw_tree(canvas, area);
+    }
     if let Some(area) = areas.agent {
         streams::draw_agent(canvas, area);
     }
     if let Some(area) = areas.guard {
         streams::draw_guard(canvas, area);
     }
-    streams::draw_events(canvas, areas.events);
+    if let Some(area) = areas.events {
+        streams::draw_events(canvas, area);
+    }
     status_lines::draw_reason(canvas, areas.why);
     status_lines::draw_footer(canvas, areas.footer);
 }

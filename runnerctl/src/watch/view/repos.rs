@@ -1,19 +1,25 @@
-//! The pane of the repositories: one row each, with its state as icon and word.
+//! The pane of the repositories: one row each, with its state as icon and word; with the whole screen, also why it needs
+//! a person, or its goal.
 
 use protocol::view::StatusView;
+use protocol::words::RunStatus;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{PaneCanvas, first_row, selection_style, truncate_text};
+use super::{PaneCanvas, first_row, selection_style, truncate_spans, truncate_text};
 use crate::text::paint::{DIM, PLAIN};
 use crate::text::repo;
+use crate::text::run::state_label;
+use crate::text::status::describe_activity;
 use crate::text::usage::render_short_cost;
 use crate::watch::machines::repo_state;
 use crate::watch::model::{Focus, Model};
 
 /// Width of everything except the name: mark, state, leaves, cost, and spacing.
 const OTHER_COLUMNS: usize = 2 + 12 + 8 + 8;
+/// Maximum width of the name with the whole screen.
+const NAME_COLUMNS: usize = 20;
 
 /// Draws the pane.
 pub(super) fn draw_repos(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
@@ -28,7 +34,12 @@ pub(super) fn draw_repos(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
 fn repo_row(model: &Model, status: &StatusView, width: usize) -> Line<'static> {
     let caps = model.caps;
     let is_selected = model.selected.as_ref() == Some(&status.repo.id);
-    let available = width.saturating_sub(OTHER_COLUMNS).max(8);
+    let name_columns = || model.repos.iter().map(|one| repo_name(model, one).width()).max().unwrap_or(0);
+    let available = if model.shows_list() {
+        name_columns().clamp(8, NAME_COLUMNS)
+    } else {
+        width.saturating_sub(OTHER_COLUMNS).max(8)
+    };
     let name = truncate_text(model, &caps.safe_text(&repo_name(model, status)), available);
     let state = state_span(model, status);
     let padded = Span::styled(format!("{:<11} ", state.content), state.style);
@@ -42,17 +53,41 @@ fn repo_row(model: &Model, status: &StatusView, width: usize) -> Line<'static> {
         Span::raw(" ".repeat(available.saturating_sub(name.width()) + 1)),
         padded,
         caps.styled_span(PLAIN, &format!("{leaves:<7} ")),
-        caps.styled_span(DIM, &cost),
+        if model.shows_list() {
+            caps.styled_span(if status.needs_you() { PLAIN } else { DIM }, &row_text(model, status))
+        } else {
+            caps.styled_span(DIM, &cost)
+        },
     ];
-    Line::from(spans).style(selection_style(is_selected && model.focus == Focus::Repos))
+    Line::from(truncate_spans(model, spans, width)).style(selection_style(is_selected && model.focus == Focus::Repos))
+}
+
+/// Returns why a repository needs a person or what it waits for, otherwise its goal.
+fn row_text(model: &Model, status: &StatusView) -> String {
+    let Some(run) = &status.run else {
+        return status.repo.held.as_ref().map(|held| held.message.clone()).unwrap_or_default();
+    };
+    let question = (run.questions > 0).then(|| format!("asks {}", format_questions(run.questions)));
+    let state = match (&status.repo.held, run.summary.state) {
+        (Some(held), _) => Some(held.message.clone()),
+        (None, RunStatus::Running | RunStatus::Queued | RunStatus::Completed) => None,
+        (None, _) => Some(describe_activity(run, &model.caps.screen)).filter(|text| !text.is_empty()),
+    };
+    let parts: Vec<String> = [question, state.or_else(|| run.summary.goal.clone())].into_iter().flatten().collect();
+    parts.join("; ")
+}
+
+fn format_questions(count: u32) -> String {
+    if count == 1 { "a question".into() } else { format!("{count} questions") }
 }
 
 /// Returns the name of a repository: its folder, including the parent if another one has the same name; for a workspace
-/// of an isolated run, listed below its repository, the run.
+/// of an isolated run, listed below its repository, the goal, or the run if that has none.
 fn repo_name(model: &Model, status: &StatusView) -> String {
     match repo::isolated_run_id(status) {
         Some(run) if repo::is_nested(status, &model.repos) => {
-            return format!("{}{run}", model.caps.pick_symbol("└ ", "+ "));
+            let goal = status.run.as_ref().and_then(|run| run.summary.goal.clone());
+            return format!("{}{}", model.caps.pick_symbol("└ ", "+ "), goal.unwrap_or(run));
         }
         Some(_) => return repo::display_name(status),
         None => {}
@@ -68,5 +103,12 @@ fn repo_name(model: &Model, status: &StatusView) -> String {
 
 /// Returns the state of a repository as icon and word.
 pub(super) fn state_span(model: &Model, status: &StatusView) -> Span<'static> {
-    repo_state(status).map_or_else(|| model.caps.styled_span(DIM, "- idle"), |state| model.caps.state_span(state))
+    match (repo_state(status), &status.run) {
+        (None, _) => model.caps.styled_span(DIM, "- idle"),
+        (Some(RunStatus::Waiting), Some(run)) if run.summary.needs_you => {
+            let (word, style) = state_label(&run.summary);
+            model.caps.styled_span(style, &format!("{} {word}", model.caps.pick_symbol("◇", "?")))
+        }
+        (Some(state), _) => model.caps.state_span(state),
+    }
 }

@@ -17,7 +17,13 @@ use crate::text::titles;
 use crate::text::usage::render_short_cost;
 use crate::watch::model::Model;
 
-const HINTS: &str = "Tab p:pause r:resume s:step c:cancel n:note l:log f:follow v:raw ?:help q:quit";
+/// The keys that are always shown.
+const LAST_HINTS: &str = "?:help q:quit";
+/// The keys of the panes, the most important first.
+const PANE_HINTS: [&str; 10] =
+    ["Tab", "Esc:list", "p:pause", "r:resume", "l:log", "n:note", "c:cancel", "s:step", "f:follow", "v:raw"];
+/// The keys of the list.
+const LIST_HINTS: [&str; 6] = ["Enter:open", "r:resume", "p:pause", "n:note", "l:log", "c:cancel"];
 
 /// Draws the summary of each of several machines, and which one is shown.
 pub(super) fn draw_machines(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
@@ -207,6 +213,25 @@ fn run_remarks(model: &Model, run: &RunView) -> StyledSpans {
     spans
 }
 
+/// Returns as many keys as fit: those that answer what the run waits for first, help and quit always.
+fn key_hints(model: &Model, width: usize) -> String {
+    let review: &[&str] =
+        if model.iteration_under_review().is_some() { &["y:approve", "x:reject", "l:log"] } else { &[] };
+    let answer: &[&str] = if model.run().is_some_and(|run| run.questions > 0) { &["a:answer"] } else { &[] };
+    let (first, rest): (_, &[&str]) =
+        if model.shows_list() { (&LIST_HINTS[..1], &LIST_HINTS[1..]) } else { (&PANE_HINTS[..2], &PANE_HINTS[2..]) };
+    let mut hints = String::new();
+    let mut shown: Vec<&str> = Vec::new();
+    for hint in first.iter().chain(review).chain(answer).chain(rest) {
+        if !shown.contains(hint) && hints.len() + hint.len() + 1 + LAST_HINTS.len() <= width {
+            shown.push(hint);
+            hints += hint;
+            hints.push(' ');
+        }
+    }
+    hints + LAST_HINTS
+}
+
 /// Draws the result of the last command, otherwise the keys.
 pub(super) fn draw_footer(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let model = canvas.model;
@@ -214,7 +239,7 @@ pub(super) fn draw_footer(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
         Some(notice) if fits_footer(model, &notice.text, area.width) => {
             model.caps.styled_span(if notice.is_error { BAD } else { GOOD }, &notice.text)
         }
-        _ => model.caps.styled_span(DIM, HINTS),
+        _ => model.caps.styled_span(DIM, &key_hints(model, area.width.into())),
     };
     canvas.frame.render_widget(Line::from(span), area);
 }

@@ -1,5 +1,6 @@
 //! Rendered frames as snapshots, and properties of every frame.
 
+use protocol::words::{RunStatus, VerdictName};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -58,7 +59,7 @@ fn several_machines_have_a_row_of_their_own() {
             && row.ends_with("< >"),
         "{row}"
     );
-    assert!(shown.lines().nth(1).is_some_and(|row| row.contains("1/3 ")), "{shown}");
+    assert!(shown.lines().nth(1).is_some_and(|row| row.contains("2/3 ")), "{shown}");
 }
 
 #[test]
@@ -73,7 +74,7 @@ fn the_c_locale_gets_ascii_and_no_colours_where_none_are_wanted() {
 
 #[test]
 fn a_run_that_stopped_says_why_and_what_to_type() {
-    let text = frame_text(TermCapabilities::fixed(), (80, 24), &[Key::Char(']')]);
+    let text = frame_text(TermCapabilities::fixed(), (80, 24), &[Key::Char('[')]);
     assert!(
         text.contains(
             "stuck: \"Cut the text into tokens\" has used all of its 3 attempts\nto continue: runnerctl resume\n"
@@ -83,10 +84,46 @@ fn a_run_that_stopped_says_why_and_what_to_type() {
 }
 
 #[test]
-fn the_list_of_repositories_unfolds_in_a_small_terminal() {
-    let text = frame_text(TermCapabilities::fixed(), (80, 24), &[Key::BackTab]);
-    for row in ["▸ proj ", "● running", "  site ", "✖ stuck", "  tools ", "- idle"] {
-        assert!(text.contains(row), "`{row}` is not in\n{text}");
+fn a_small_terminal_opens_with_the_list_and_those_that_need_somebody_come_first() {
+    let mut model = Model::new(TermCapabilities::fixed(), (80, 24), Some(crate::watch::fixtures::REPO.into()));
+    let requests = model.update(fixed_now(), Message::Connected);
+    answer_reads(&mut model, requests);
+    let list = buffer_text(&draw_to_buffer(&model, (80, 24)));
+    let rows: Vec<&str> = list.lines().filter(|row| row.contains('┃')).collect();
+    assert!(rows[0].contains("  site ") && rows[0].contains("✖ stuck"), "{list}");
+    assert!(rows[0].contains("asks 2 questions; has used all of its 3"), "{list}");
+    assert!(rows[1].contains("▸ proj ") && rows[1].contains("● running"), "{list}");
+    assert!(rows[2].contains("  tools ") && rows[2].contains("- idle"), "{list}");
+    press_keys(&mut model, &[Key::Enter]);
+    assert!(buffer_text(&draw_to_buffer(&model, (80, 24))).contains("Tree 3/6"));
+    press_keys(&mut model, &[Key::Escape]);
+    assert_eq!(buffer_text(&draw_to_buffer(&model, (80, 24))), list);
+}
+
+#[test]
+fn a_task_that_awaits_a_review_is_not_shown_as_at_work_and_can_be_approved_from_the_list() {
+    let mut model = populated_model(TermCapabilities::fixed(), (80, 24));
+    let mut all = sample_statuses();
+    let run = all[0].run.as_mut().expect("a run");
+    (run.summary.state, run.summary.needs_you, run.phase) = (RunStatus::Waiting, true, None);
+    run.recent[0].verdict = VerdictName::Pending;
+    model.update(fixed_now(), Message::Statuses(Ok(all)));
+    let panes = buffer_text(&draw_to_buffer(&model, (80, 24)));
+    let row = panes.lines().find(|row| row.starts_with('┃') && row.contains("parser.lex")).expect("the task is shown");
+    assert!(row.contains("◇ parser.lex") && row.contains("review"), "{panes}");
+    press_keys(&mut model, &[Key::Escape]);
+    let list = buffer_text(&draw_to_buffer(&model, (80, 24)));
+    assert!(list.contains("◇ review") && list.contains("y:approve x:reject"), "{list}");
+    press_keys(&mut model, &[Key::Char('y')]);
+    assert!(buffer_text(&draw_to_buffer(&model, (80, 24))).contains("Approve task"));
+}
+
+#[test]
+fn the_key_bar_keeps_help_and_quit_at_every_width() {
+    for (width, keys) in [(60, &[][..]), (60, &[Key::Escape][..]), (80, &[]), (109, &[]), (200, &[])] {
+        let text = frame_text(TermCapabilities::fixed(), (width, 24), keys);
+        let bar = text.lines().last().expect("there is a bar");
+        assert!(bar.ends_with("?:help q:quit") && bar.len() <= usize::from(width), "{bar}");
     }
 }
 
@@ -97,13 +134,13 @@ fn isolated_runs_stand_below_their_repository_by_their_ids_and_are_selected_like
     all.splice(1..1, ["tidy", "port"].map(samples::workspace));
     model.update(fixed_now(), Message::Statuses(Ok(all)));
     let shown = buffer_text(&draw_to_buffer(&model, (120, 40)));
-    let rows: Vec<usize> = ["▸ proj ", "  └ tidy ", "  └ port ", "  site "]
+    let rows: Vec<usize> = ["  site ", "▸ proj ", "  └ tidy ", "  └ port "]
         .map(|row| shown.find(row).unwrap_or_else(|| panic!("`{row}` is not in\n{shown}")))
         .to_vec();
     assert!(rows.is_sorted(), "{shown}");
     model.update(fixed_now(), Message::Key(Key::Char(']')));
     let shown = buffer_text(&draw_to_buffer(&model, (120, 40)));
-    assert!(shown.starts_with("2/5 ") && shown.contains("  /home/me/proj tidy"), "{shown}");
+    assert!(shown.starts_with("3/5 ") && shown.contains("  /home/me/proj tidy"), "{shown}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{PaneCanvas, first_row, selection_style, truncate_spans};
-use crate::text::paint::{DIM, LIVE, PLAIN};
+use crate::text::paint::{DIM, LIVE, PLAIN, WARN};
 use crate::text::tree::NodeStatus;
 use crate::watch::model::{Focus, Model};
 use crate::watch::tree_view::TreeRow;
@@ -29,7 +29,12 @@ pub(super) fn draw_tree(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
 
 fn tree_line(model: &Model, row: &TreeRow, width: usize) -> Line<'static> {
     let caps = model.caps;
-    let (symbol, style, _) = row.status.appearance(caps.screen);
+    let (symbol, style) = if is_under_review(model, row) {
+        (caps.pick_symbol("◇", "?"), WARN)
+    } else {
+        let (symbol, style, _) = row.status.appearance(caps.screen);
+        (symbol, style)
+    };
     let end_span = row_end_span(model, row);
     let title_style = if row.status == NodeStatus::Passed { DIM } else { PLAIN };
     let left = vec![
@@ -60,11 +65,17 @@ fn row_end_span(model: &Model, row: &TreeRow) -> Span<'static> {
     let phase = run.and_then(|run| run.phase.as_ref()).filter(|_| is_live);
     let attempts = format!("{}/{}", row.attempts.0, row.attempts.1);
     match (phase, row.folded) {
+        (None, _) if is_under_review(model, row) => model.caps.styled_span(WARN, "review"),
         (Some(phase), _) => model.caps.styled_span(LIVE, &format!("{} {attempts}", phase.name)),
         (None, Some(_)) => model.caps.styled_span(DIM, &format!("{}/{}", row.leaves.0, row.leaves.1)),
         (None, None) if row.attempts.0 == 0 => Span::raw(""),
         (None, None) => model.caps.styled_span(DIM, &attempts),
     }
+}
+
+/// Whether a task is done and awaits a person's review.
+fn is_under_review(model: &Model, row: &TreeRow) -> bool {
+    model.iteration_under_review().is_some_and(|view| view.node == row.id)
 }
 
 fn guide_lines(model: &Model, trunk: &[bool]) -> String {
