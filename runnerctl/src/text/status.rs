@@ -415,7 +415,7 @@ mod tests {
     fn a_waiting_run_says_why_until_when_and_how_to_continue_at_once() {
         let until = "2026-01-01T15:01:00Z".parse().expect("a time");
         let mut run = samples::stuck();
-        run.summary.state = RunStatus::Waiting;
+        (run.summary.state, run.summary.needs_you) = (RunStatus::Waiting, false);
         run.summary.reason = Some(protocol::view::StopReason::new(
             "the model's service is not available: usage limit reached",
             "runnerctl resume --now",
@@ -484,7 +484,7 @@ mod tests {
         insta::assert_snapshot!(text, @r#"
         REPOSITORY    STATE    TASKS  COST  NOW
         …ome/me/proj  running  4/9    $?    0004 guard Cut the text…
-        …ome/me/proj  stuck    4/9    $?    "Cut the text into toke…
+        …ome/me/proj  stuck    4/9    $?    has used all of its 3 a…
         …ome/me/proj  held                  cannot read its journal
 
         4 questions are open: runnerctl questions
