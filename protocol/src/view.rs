@@ -467,35 +467,6 @@ pub struct CheckView {
     pub faults: Vec<String>,
 }
 
-/// The origin of a setting's value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SettingOrigin {
-    /// No file sets it.
-    Default,
-    /// A file sets it.
-    File,
-    /// A flag or variable at the daemon's start overrides its file.
-    Start,
-    /// No file sets it; the price is the service's list price.
-    ListPrice,
-}
-
-/// A key of a configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SettingView {
-    /// The dotted key.
-    pub key: String,
-    /// Its value as TOML; null if it is not set.
-    pub value: Option<String>,
-    /// The origin of the value.
-    pub origin: SettingOrigin,
-    /// The exact origin: `FILE:LINE`, or a variable.
-    pub place: Option<String>,
-    /// The possible words, if its value is one of a few.
-    pub choices: Vec<String>,
-}
-
 /// A file as the daemon read it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TextView {

@@ -12,9 +12,9 @@ use protocol::error::ExitStatus;
 use protocol::host::{Host, HostError};
 use protocol::path::WirePath;
 use protocol::paths::client_settings_path;
+use protocol::reply::{SettingOrigin, SettingView};
 use protocol::request::UserDefaults;
 use protocol::settings_file::{SettingsFileError, open_settings};
-use protocol::view::{SettingOrigin, SettingView};
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 

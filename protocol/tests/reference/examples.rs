@@ -24,8 +24,8 @@ use protocol::path::WirePath;
 use protocol::reply::{
     ActivityReply, ActivityStep, ChangeReply, ConfigEditReply, ConfigPathReply, ConfigReply, ConfigSetReply,
     ConfigShowReply, ConfigTextReply, ControlReply, CreatedWorkspace, ExportReply, GcReply, InitReply, IterationReply,
-    MemoryFile, MemoryReply, ReviewReply, RunRecords, SigningKeyReply, StartReply, StartSettings, StepReply,
-    TakenSetting, TreeReply, ValidateReply, VouchReply, WorkspaceSwept,
+    MemoryFile, MemoryReply, ReviewReply, RunRecords, SettingOrigin, SettingView, SigningKeyReply, StartReply,
+    StartSettings, StepReply, TakenSetting, TreeReply, ValidateReply, VouchReply, WorkspaceSwept,
 };
 use protocol::request::{
     AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigEditParams,
@@ -43,8 +43,8 @@ use protocol::verify::{
 };
 use protocol::view::{
     ChangeView, CheckView, DaemonView, DiskView, IterationView, MissingLevel, NodeRef, OutageView, PhaseView,
-    QuestionView, RepoView, RunSummary, RunView, SelectView, SettingOrigin, SettingView, SleepView, StatusView,
-    StopReason, TextView, WorkspaceDisk,
+    QuestionView, RepoView, RunSummary, RunView, SelectView, SleepView, StatusView, StopReason, TextView,
+    WorkspaceDisk,
 };
 use protocol::words::{
     Containment, GuardOutcome, IterationStatus, Mode, PhaseName, ReviewVerdict, Role, RunStatus, VerdictName,

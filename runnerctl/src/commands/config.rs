@@ -7,9 +7,8 @@ use clap::{Args, Subcommand};
 use protocol::api::ConfigApiClient as _;
 use protocol::client::{CallError, Connection};
 use protocol::error::{ErrorKind, ExitStatus};
-use protocol::reply::{ConfigEditReply, ConfigSetReply};
+use protocol::reply::{ConfigEditReply, ConfigSetReply, SettingOrigin, SettingView};
 use protocol::request::{AtPath, AtRun, ConfigEditParams, ConfigKey, ConfigSetParams};
-use protocol::view::{SettingOrigin, SettingView};
 use serde_json::Value;
 
 use crate::editor;

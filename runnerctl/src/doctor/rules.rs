@@ -9,9 +9,9 @@ use protocol::client::ConnectError;
 use protocol::doctor::{
     AgentFacts, AgentFitness, AttributeFault, GuardFiles, LANDING_GIT, OLDEST_GIT, RepositoryFacts, WorkspaceProposal,
 };
-use protocol::reply::{ConfigShowReply, ValidateReply};
+use protocol::reply::{ConfigShowReply, SettingOrigin, SettingView, ValidateReply};
 use protocol::shell;
-use protocol::view::{DaemonView, SettingOrigin, SettingView, StopReason};
+use protocol::view::{DaemonView, StopReason};
 use protocol::words::Containment;
 
 pub(crate) use self::disk_space::check_workspaces;

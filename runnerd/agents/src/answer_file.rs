@@ -101,15 +101,15 @@ pub(super) fn holds_answer(path: &Path, form: AnswerForm) -> bool {
 
 /// Returns the answer in a session's last text, unless the file contains one: the text if it is an object, else the only
 /// part of it that is an answer.
-pub(super) fn find_said_answer(text: &str, form: AnswerForm, file: &Path) -> Option<Vec<u8>> {
+pub(super) fn find_text_answer(text: &str, form: AnswerForm, file: &Path) -> Option<Vec<u8>> {
     let text = text.trim();
     let is_object = serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object());
     let find = || match form {
         AnswerForm::Answer => answer::find_answer::<AgentAnswer>(text),
         AnswerForm::Review => answer::find_answer::<ReviewAnswer>(text),
     };
-    let said = if is_object { Some(text) } else { find() }.filter(|_| !holds_answer(file, form));
-    said.map(|said| said.as_bytes().to_vec())
+    let found = if is_object { Some(text) } else { find() }.filter(|_| !holds_answer(file, form));
+    found.map(|found| found.as_bytes().to_vec())
 }
 
 /// Redacts secrets in the file, which stays in the record.

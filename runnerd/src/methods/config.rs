@@ -7,10 +7,10 @@ use protocol::api::ConfigApiServer;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::reply::{
-    ConfigEditReply, ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply, ConfigTextReply,
+    ConfigEditReply, ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply, ConfigTextReply, SettingOrigin,
+    SettingView,
 };
 use protocol::request::{AtPath, AtRun, ConfigEditParams, ConfigKey, ConfigSetParams};
-use protocol::view::{SettingOrigin, SettingView};
 use protocol::words::RunStatus;
 use runner_config::{LIST_PRICES, Price, SettingEntry, ValueOrigin};
 use runner_core::files::change::ChangeRequest;

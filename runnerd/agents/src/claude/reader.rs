@@ -82,7 +82,7 @@ impl ClaudeReader {
     fn final_answer(&self) -> Option<Vec<u8>> {
         let said = || {
             let text = self.result.as_ref().filter(|line| !is_error(line))?["result"].as_str()?;
-            answer_file::find_said_answer(text, self.form, &self.output)
+            answer_file::find_text_answer(text, self.form, &self.output)
         };
         self.answer.as_ref().map(|answer| answer.to_string().into_bytes()).or_else(said)
     }

@@ -98,7 +98,7 @@ impl GeminiReader {
 
     /// Returns the answer in the last text, if no file contains one.
     fn final_answer(&self) -> Option<Vec<u8>> {
-        self.has_answered().then(|| answer_file::find_said_answer(&self.last_text, self.form, &self.output))?
+        self.has_answered().then(|| answer_file::find_text_answer(&self.last_text, self.form, &self.output))?
     }
 
     /// Collects what the program says about its service, apart from what the model says.

@@ -99,10 +99,7 @@ fn answer_in_the_file_comes_before_what_is_said() {
 fn only_one_object_that_is_said_last_is_an_answer() {
     let object = r#"{"status":"retry","summary":"Said."}"#;
     let answer = |lines: &[Value]| play_lines(lines, None).output.answer;
-    assert_eq!(
-        answer(&[text_line("Here it is: "), text_line(object), end_line()]).as_deref(),
-        Some(object.as_bytes())
-    );
+    assert_eq!(answer(&[text_line("Here it is: "), text_line(object), end_line()]).as_deref(), Some(object.as_bytes()));
     assert_eq!(answer(&[text_line(object), text_line(&object.replace("Said", "Not")), end_line()]), None);
     assert_eq!(answer(&[text_line(object), json!({"type": "tool_use", "tool_name": "glob"}), end_line()]), None);
     assert_eq!(answer(&[text_line(object)]), None, "a session that was killed may not have said all");

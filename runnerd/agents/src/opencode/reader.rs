@@ -135,7 +135,7 @@ impl OpencodeReader {
     /// Returns the answer in the last text, if no file contains one.
     fn final_answer(&self) -> Option<Vec<u8>> {
         let text = self.last_text.as_deref().filter(|_| self.is_complete())?;
-        answer_file::find_said_answer(text, self.form, &self.output)
+        answer_file::find_text_answer(text, self.form, &self.output)
     }
 
     fn collect_evidence(&self, rest: &SessionRest<'_>) -> EndEvidence {

@@ -89,7 +89,9 @@ fn service_that_is_out_ends_a_session_after_three_replies_in_a_row() {
     let step = br#"{"type":"step_start","sessionID":"ses_1","part":{"type":"step-start"}}"#;
     for lines in [&[REPLY, REPLY][..], &[b"ERROR service=file something else", REPLY, REPLY]] {
         let _ = reader.read_line(step);
-        lines.iter().for_each(|line| reader.read_error_line(line));
+        for line in lines {
+            reader.read_error_line(line);
+        }
         assert!(!reader.has_answered(), "it may still work");
     }
     reader.read_error_line(REPLY);
