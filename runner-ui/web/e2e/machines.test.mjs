@@ -32,13 +32,13 @@ test.each([WIDE, NARROW])('one machine is shown, and the others are told, %o', a
     await page.getByRole('heading', { name: 'Needs you' }).waitFor();
     expect(new URL(page.url()).pathname).toBe('/m/1');
     expect(await here.textContent()).toContain('gpu');
-    const offered = page.locator('main button[title]');
+    const offered = page.locator('main .command code');
     // On a phone each is a line, without its commands.
     await page
-      .locator(viewport === WIDE ? 'main button[title]' : '.rows')
+      .locator(viewport === WIDE ? 'main .command code' : '.rows')
       .first()
       .waitFor();
-    for (const line of await offered.evaluateAll((all) => all.map((one) => one.title)))
+    for (const line of await offered.allTextContents())
       expect(line).toMatch(/^(runnerctl --host ssh:\/\/gpu |ssh -t gpu 'git )/);
     await machines.getByRole('link', { name: /ada@/ }).click();
     await page.waitForURL(url);
