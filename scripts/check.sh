@@ -67,4 +67,5 @@ if ! cargo nextest --version >/dev/null 2>&1; then
     exec cargo test --locked --profile quick --package "$crate" $built -- ${module:+"$module::"} "$@"
 fi
 # shellcheck disable=SC2086
-exec cargo nextest run --locked --cargo-profile quick --package "$crate" $built ${module:+-E "test(/^($module)::/)"} "$@"
+exec cargo nextest run --locked --cargo-profile quick --package "$crate" $built --ignore-default-filter \
+    -E "not test(/\bslow::/) and not binary(=agents)${module:+ and test(/^($module)::/)}" "$@"

@@ -13,8 +13,8 @@ chosen='binary(=isolated) or binary(=landing) or binary(=delivery) or binary(=re
     or (binary(=runs) and test(/^(plain|audits|bisect|review)::/))
     or (package(runner-git) and kind(lib))
     or (package(runnerd) and kind(lib) and test(/^(publish|workspace|landing|verify)::/))'
-# No older git makes these.
-chosen="($chosen) and not test(/reftable/)"
+# No older git makes the last.
+chosen="($chosen) and not test(/\bslow::/) and not test(/reftable/)"
 
 version() {
     "$1" version | awk '{ print $3 }'
@@ -62,4 +62,4 @@ say "with git $found"
 find_tools
 PATH=$folder/bin:$PATH
 export PATH
-exec "$root/scripts/test.sh" --workspace -E "$chosen" "$@"
+exec "$root/scripts/test.sh" --workspace --ignore-default-filter -E "$chosen" "$@"

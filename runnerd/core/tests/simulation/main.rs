@@ -38,14 +38,14 @@ use forgery::Forgery;
 use mistake::Mistake;
 use random::Random;
 
-/// Number of simulations by default: about as many as two cores run in five seconds.
-const RUNS: u64 = 400;
+/// Number of simulations by default.
+const RUNS: u64 = 1_400;
 
 /// Number of simulations in which everything expected must occur.
 const ENOUGH: u64 = 400;
 
-/// Number of branches forged by default.
-const FORGED: u64 = 128;
+/// Number of branches forged.
+const FORGED: u64 = 384;
 /// Number of simulations in which a mistake must be detected.
 const UNTIL_CAUGHT: u64 = 400;
 /// Maximum number of failures to print.
@@ -76,15 +76,10 @@ fn play_all<T: Send>(seeds: Range<u64>, play: impl Fn(u64) -> T + Sync) -> Vec<T
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "a person who chose the seeds wants to see the runs")]
 fn whatever_happens_in_a_run_every_promise_is_kept_and_the_audit_finds_nothing() {
     let (seed, runs) = (number("SEED", 0), number("RUNS", RUNS));
-    keep_every_promise(seed..seed + runs);
-}
-
-#[expect(clippy::print_stdout, reason = "a person who chose the seeds wants to see the runs")]
-fn keep_every_promise(seeds: Range<u64>) {
-    let (seed, runs) = (seeds.start, seeds.end - seeds.start);
-    let ends = play_all(seeds, |seed| Course::play(seed, None).map(|course| (course.settled, course.seen)));
+    let ends = play_all(seed..seed + runs, |seed| Course::play(seed, None).map(|course| (course.settled, course.seen)));
     let broken: Vec<&String> = ends.iter().filter_map(|end| end.as_ref().err()).collect();
     let shown: Vec<&str> = broken.iter().take(SHOWN).map(|broken| broken.as_str()).collect();
     assert!(broken.is_empty(), "{} of {runs} runs:\n{}", broken.len(), shown.join("\n\n"));
@@ -121,12 +116,8 @@ fn the_same_seed_makes_the_same_bytes_and_decisions() {
 
 #[test]
 fn every_forgery_of_a_branch_is_named() {
-    name_every_forgery(0..FORGED);
-}
-
-fn name_every_forgery(seeds: Range<u64>) {
     let all: Vec<_> = forgery::WAYS.iter().chain(&kinds::WAYS).collect();
-    let tried = play_all(seeds, |seed| {
+    let tried = play_all(0..FORGED, |seed| {
         let course = Course::play(seed, None).expect("every promise is kept");
         let honest = course.repository.chain();
         // Mistakes about prompts show only if prompts are built; all others are tried in turn.
@@ -152,20 +143,5 @@ fn every_mistake_that_is_made_on_purpose_is_caught() {
         let broken = (0..UNTIL_CAUGHT).find_map(|seed| Course::play(seed, Some(mistake)).err());
         let broken = broken.unwrap_or_else(|| panic!("{mistake:?} is not caught"));
         assert!(broken.starts_with("seed "), "{mistake:?}: no seed brings it back: {broken}");
-    }
-}
-
-/// More of the same, for the profile that has time for it.
-mod slow {
-    use super::{FORGED, RUNS, keep_every_promise, name_every_forgery};
-
-    #[test]
-    fn in_a_thousand_more_runs_every_promise_is_kept() {
-        keep_every_promise(RUNS..RUNS + 1_000);
-    }
-
-    #[test]
-    fn every_forgery_of_more_branches_is_named() {
-        name_every_forgery(FORGED..3 * FORGED);
     }
 }
