@@ -105,7 +105,7 @@ fn guard_end(report: &ProgramReport, output: &[u8]) -> GuardEnd {
     GuardEnd {
         digest: Some(Digest::compute(output).to_string()),
         output: reduce(output, MAX_FAILURE),
-        tests: is_whole.then(|| read_test_results(output)),
+        tests: is_whole.then(|| read_test_results(output)).flatten(),
         elapsed_ms: u64::try_from(report.elapsed.as_millis()).unwrap_or(u64::MAX),
         survivors: report.survivors,
         log_fault: report.log_fault.as_ref().map(ToString::to_string),

@@ -22,7 +22,7 @@ pub struct GuardEnd {
     pub digest: Option<String>,
     /// What it printed, reduced.
     pub output: String,
-    /// The tests that it named; `None` if what it printed is not known as a whole.
+    /// The tests that it named; `None` if it named none, or if what it printed is not known as a whole.
     pub tests: Option<TestResults>,
     /// How it rewrote history, if it did; the rewritten commits are rescued and the branch is restored.
     pub history: Option<String>,
@@ -164,7 +164,7 @@ impl GuardEnd {
             containment: self.containment.into_iter().chain(earlier.containment).min(),
             departure: earlier.departure.merged_with(&self.departure),
             // Of a changed definition, what it names of the tests is what counts: it may leave some out.
-            tests: if self.with_accepted { earlier.tests } else { self.tests },
+            tests: if self.with_accepted { earlier.tests.or(self.tests) } else { self.tests },
             ..self
         }
     }

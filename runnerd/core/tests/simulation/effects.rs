@@ -285,7 +285,7 @@ impl Course {
             output: if is_silent { String::new() } else { output.clone() },
             digest: (!is_silent).then(|| Digest::compute(output.as_bytes()).to_string()),
             elapsed_ms,
-            tests: (!is_silent && !elapsed_ms.is_multiple_of(7)).then(|| named_tests(elapsed_ms)),
+            tests: (!is_silent && !elapsed_ms.is_multiple_of(7)).then(|| named_tests(elapsed_ms)).flatten(),
             containment: Some(Containment::Walk),
             ..GuardEnd::new(how)
         };
@@ -326,7 +326,7 @@ impl Course {
 
 /// What guards print.
 /// The tests that a guard names, each in one of four ways, as a number has it.
-pub(crate) fn named_tests(mut number: u64) -> TestResults {
+pub(crate) fn named_tests(mut number: u64) -> Option<TestResults> {
     let mut report = String::new();
     for name in ["pays", "refunds", "rounds", "splits", "sums"] {
         let end = ["ok", "ok", "ignored", ""][usize::try_from(number % 4).unwrap_or_default()];
