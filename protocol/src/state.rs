@@ -28,6 +28,10 @@ pub struct RunState {
     pub last_summary: Option<String>,
     /// `guard=` of the last iteration.
     pub last_guard: Option<GuardOutcome>,
+    /// Whether a person must review the last iteration, whatever `[review]` says: with a changed definition of the guard,
+    /// tests that passed before no longer do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub review_required: bool,
     /// Faults since the last answer.
     pub consecutive_faults: u32,
     /// Repetitions of the same status and summary.
@@ -74,6 +78,7 @@ impl Default for RunState {
             last_status: None,
             last_summary: None,
             last_guard: None,
+            review_required: false,
             consecutive_faults: 0,
             stall: Stall::default(),
             decomposed_in_row: 0,

@@ -434,7 +434,7 @@ fn phase_after_guard(policy: &Policy, work: WorkResult, guard: GuardEnd, stop: O
             history_verdict(&work.task, &guard).or(red_guard_verdict(&guard))
         }
     };
-    match (verdict, review::reviewer_for(policy, &work)) {
+    match (verdict, review::reviewer_for(policy, &work, &guard)) {
         (Some(verdict), _) => settle_phase(work, Some(guard), verdict),
         (None, _) if guard.needs_accepted_run(policy) => {
             Phase::Guard { work, green: Some(Box::new(guard)), lost: None, stop: None }

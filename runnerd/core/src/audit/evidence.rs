@@ -11,7 +11,7 @@ use protocol::words::PhaseName;
 
 use super::state::AuditedState;
 use crate::files::layout;
-use crate::guard::test_results::TestResults;
+use crate::guard::test_results::{self, TestResults};
 use crate::iteration::tree_examination::{self, TreeExamination};
 use crate::iteration::{
     GuardEnd, GuardEndKind, IllegalIterationEvent, IterationEvent, IterationOutcome, Phase, ReviewEnd, ReviewEndKind,
@@ -275,6 +275,7 @@ impl<'a> IterationEvidence<'a> {
             // Which process wrote what had to be restored is not recorded.
             reverted: self.to.run_state.reverted.clone(),
             tests: self.rebuild_test_results(),
+            review_required: self.is_review_required(),
             wrote: wrote.items().iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect(),
             ..GuardEnd::new(how)
         })
@@ -283,6 +284,12 @@ impl<'a> IterationEvidence<'a> {
     /// Returns the tests that the guard named, if it has changed what is known of them.
     fn rebuild_test_results(&self) -> Option<TestResults> {
         (self.to.tests != self.from.tests).then(|| TestResults::from_record(&self.to.tests))
+    }
+
+    /// Whether tests are lost with a definition of the guard that no person has accepted.
+    fn is_review_required(&self) -> bool {
+        let definition = (self.from.policy.on_change, !self.receipt.guard_changed.is_empty());
+        test_results::is_review_required(&self.from.tests, &self.to.tests, definition)
     }
 
     /// Returns how the review must have ended for this verdict, if one can have run.

@@ -24,6 +24,8 @@ pub struct GuardEnd {
     pub output: String,
     /// The tests that it named; `None` if it named none, or if what it printed is not known as a whole.
     pub tests: Option<TestResults>,
+    /// Whether a person has to review what it passed: tests are lost, and its definition is not the accepted one.
+    pub review_required: bool,
     /// How it rewrote history, if it did; the rewritten commits are rescued and the branch is restored.
     pub history: Option<String>,
     /// Where HEAD pointed if it had left the run's branch, which still contained From; it is rescued and HEAD is
@@ -102,6 +104,7 @@ impl GuardEnd {
             digest: None,
             output: String::new(),
             tests: None,
+            review_required: false,
             history: None,
             elsewhere: None,
             reverted: Vec::new(),
@@ -154,7 +157,14 @@ impl GuardEnd {
     /// definition was not the accepted one.
     pub(super) fn with_earlier_run(self, earlier: Option<Self>) -> Self {
         let Some(earlier) = earlier else { return self };
+        // Of a changed definition, what it names of the tests is what counts: it may leave some out.
+        let (tests, review_required) = match earlier.tests {
+            Some(tests) if self.with_accepted => (Some(tests), earlier.review_required),
+            _ => (self.tests, self.review_required),
+        };
         Self {
+            tests,
+            review_required,
             reverted: merge_paths(earlier.reverted, &self.reverted),
             wrote: merge_paths(earlier.wrote, &self.wrote),
             moved_refs: if self.moved_refs.is_empty() { earlier.moved_refs } else { self.moved_refs },
@@ -163,8 +173,6 @@ impl GuardEnd {
             log_fault: self.log_fault.or(earlier.log_fault),
             containment: self.containment.into_iter().chain(earlier.containment).min(),
             departure: earlier.departure.merged_with(&self.departure),
-            // Of a changed definition, what it names of the tests is what counts: it may leave some out.
-            tests: if self.with_accepted { earlier.tests.or(self.tests) } else { self.tests },
             ..self
         }
     }

@@ -31,8 +31,12 @@ pub(super) fn phase_after_brief(task: SessionTask) -> Phase {
 }
 
 /// Returns the reviewer after a green guard; none if a person has already decided.
-pub(super) fn reviewer_for(policy: &Policy, work: &WorkResult) -> ReviewPolicy {
-    if work.decision().is_some() { ReviewPolicy::Off } else { policy.review }
+pub(super) fn reviewer_for(policy: &Policy, work: &WorkResult, guard: &GuardEnd) -> ReviewPolicy {
+    match work.decision() {
+        Some(_) => ReviewPolicy::Off,
+        None if guard.review_required => ReviewPolicy::Human,
+        None => policy.review,
+    }
 }
 
 /// Returns the phase after a review.

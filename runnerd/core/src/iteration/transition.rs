@@ -139,6 +139,8 @@ fn next_run_state(
         last_status: Some(row.status),
         last_summary: final_summary(outcome),
         last_guard: Some(outcome.guard_outcome()),
+        review_required: outcome.verdict == Verdict::Pending
+            && outcome.guard.as_ref().is_some_and(|guard| guard.review_required),
         consecutive_faults: consecutive_faults(old.consecutive_faults, outcome),
         stall: if passed { Stall::default() } else { next_stall(&old.stall, row.status, answer) },
         decomposed_in_row: decomposed_in_row(old.decomposed_in_row, &outcome.verdict),

@@ -9,14 +9,14 @@ use jiff::SignedDuration;
 use protocol::answer::{AgentAnswer, SessionUsage};
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
-use protocol::words::Containment;
+use protocol::words::{Containment, GuardOutcome};
 use runner_config::ChangePolicy;
 use runner_core::feedback::read_test_results;
 use runner_core::files::layout;
 use runner_core::files::notes;
 use runner_core::files::person_edit;
 use runner_core::guard::definition::session_notice;
-use runner_core::guard::test_results::TestResults;
+use runner_core::guard::test_results::{self, TestResults};
 use runner_core::iteration::tree_examination::{self, TreeExamination};
 use runner_core::iteration::{
     GuardEnd, GuardEndKind, IterationEffect, IterationEvent, Phase, ReviewEnd, ReviewEndKind, WorkResult,
@@ -320,7 +320,13 @@ impl Course {
         if departure.effective_policy(loaded.policy.on_change) == ChangePolicy::Revert {
             reverted.extend_from_slice(&departure.paths);
         }
-        Ok(IterationEvent::GuardEnded(GuardEnd { history, elsewhere, reverted, departure, ..end }))
+        let has_changed = !departure.merged_with(&self.departure(&loaded)).paths.is_empty();
+        let record = end.tests.as_ref().filter(|_| end.outcome() == GuardOutcome::Pass).map(test_results::first_record);
+        let review_required = record.is_some_and(|record| {
+            test_results::is_review_required(&loaded.tests, &record, (loaded.policy.on_change, has_changed))
+        });
+        let end = GuardEnd { history, elsewhere, reverted, departure, review_required, ..end };
+        Ok(IterationEvent::GuardEnded(end))
     }
 }
 

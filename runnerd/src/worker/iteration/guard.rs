@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
-use protocol::words::PhaseName;
+use protocol::words::{GuardOutcome, PhaseName};
 use runner_config::ChangePolicy;
+use runner_core::guard::definition::DefinitionDiff;
+use runner_core::guard::test_results::{self, first_record};
 use runner_core::iteration::{GuardEnd, GuardEndKind, WorkResult, describe_discarded as discarded_reason};
 use runner_core::publish;
 use runner_core::text::fence::one_line;
@@ -176,7 +178,28 @@ fn restore_after_guard(
     if diff.effective_policy(loaded.policy.on_change) == ChangePolicy::Revert {
         reverted.extend_from_slice(&diff.paths);
     }
-    Ok(GuardEnd { history, elsewhere, reverted, moved_refs, departure: diff, ..end })
+    let review_required = is_review_required(context, loaded, &end, &diff)?;
+    Ok(GuardEnd { history, elsewhere, reverted, moved_refs, departure: diff, review_required, ..end })
+}
+
+/// Whether a person has to review what the guard passed: tests are lost, and its definition differs, before it ran or
+/// after it.
+fn is_review_required(
+    context: &RunContext,
+    loaded: &CommittedState,
+    end: &GuardEnd,
+    before: &DefinitionDiff,
+) -> Result<bool, EffectError> {
+    let Some(record) = end.tests.as_ref().filter(|_| end.outcome() == GuardOutcome::Pass).map(first_record) else {
+        return Ok(false);
+    };
+    let is_required =
+        |has_changed| test_results::is_review_required(&loaded.tests, &record, (loaded.policy.on_change, has_changed));
+    if !is_required(true) {
+        return Ok(false);
+    }
+    let now = definition::diff_work_tree(context, &context.repository()?, loaded)?;
+    Ok(is_required(!before.merged_with(&now).paths.is_empty()))
 }
 
 /// The work tree before the first guard of an iteration.
