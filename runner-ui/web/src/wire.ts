@@ -1117,7 +1117,8 @@ export interface IterationMeta {
    */
   iter: number;
   /**
-   * Logs that are incomplete because of a disk error: the file, and the error.
+   * Logs that are incomplete because of a disk error, and reports of tests that could not be read: the file, and the
+   * error.
    */
   log_faults: string[];
   mode: Mode;

@@ -43,6 +43,8 @@ pub struct GuardEnd {
     pub survivors: u32,
     /// Why its log is incomplete, if the disk refused part of it.
     pub log_fault: Option<String>,
+    /// Why the reports that name its tests are not read, if it passed.
+    pub report_fault: Option<String>,
     /// How tightly it was contained; `None` if it did not run.
     pub containment: Option<Containment>,
     /// How the guard's definition differed from the accepted one when the session ended.
@@ -115,6 +117,7 @@ impl GuardEnd {
             elapsed_ms: 0,
             survivors: 0,
             log_fault: None,
+            report_fault: None,
             containment: None,
         }
     }
@@ -171,6 +174,7 @@ impl GuardEnd {
             elapsed_ms: earlier.elapsed_ms.saturating_add(self.elapsed_ms),
             survivors: earlier.survivors.saturating_add(self.survivors),
             log_fault: self.log_fault.or(earlier.log_fault),
+            report_fault: self.report_fault.or(earlier.report_fault),
             containment: self.containment.into_iter().chain(earlier.containment).min(),
             departure: earlier.departure.merged_with(&self.departure),
             ..self

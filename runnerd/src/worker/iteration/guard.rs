@@ -72,6 +72,7 @@ pub(crate) async fn run_check(
     let guard = guard::GuardCall {
         display_name: guard::GUARD_NAME,
         config: &loaded.config.guard,
+        reports: Some(&loaded.config.guard.reports),
         folder: context.layout.root(),
         env: context.guard_env(&loaded.config.env.guard),
         log: log.clone(),

@@ -317,12 +317,14 @@ impl<'a> Settlement<'a> {
         Some(ReviewRun { accepted, prompt: digest(&review.prompt), output: digest(&review.output) })
     }
 
-    /// Names the logs that are incomplete because of disk errors.
+    /// Names the logs that are incomplete because of disk errors, and the reports that are not read.
     fn log_faults(&self) -> Vec<String> {
         let guard = self.outcome.guard.as_ref().and_then(|guard| guard.log_fault.as_ref());
         let review = self.outcome.review.as_ref().and_then(|review| review.log_fault.as_ref());
         let session = self.session().and_then(|session| session.log_fault.as_ref());
-        let logs = [("executor.log", session), ("guard.log", guard), ("reviewer.log", review)];
+        let reports = self.outcome.guard.as_ref().and_then(|guard| guard.report_fault.as_ref());
+        let logs =
+            [("executor.log", session), ("guard.log", guard), ("reviewer.log", review), ("names of tests", reports)];
         logs.into_iter().filter_map(|(log, fault)| fault.map(|fault| format!("{log}: {fault}"))).collect()
     }
 

@@ -160,6 +160,7 @@ async fn run_guard(process: ProcessContext<'_>, left_ms: u64) -> Result<GuardEnd
     let guard = guard::GuardCall {
         display_name: guard::GUARD_NAME,
         config: &loaded.config.guard,
+        reports: Some(&loaded.config.guard.reports),
         folder: context.layout.root(),
         env: context.guard_env(&loaded.config.env.guard),
         log: context.layout.run_records(&context.run).join("baseline.log"),
