@@ -81,24 +81,6 @@ as_root() {
 
 # The sections of .ci/nightly.toml. One that cannot run on this machine fails.
 
-# Runs the tests of a profile of nextest's; without nextest there are no profiles, and the section `tests` was all: PROFILE
-profile() {
-    cargo nextest --version >/dev/null 2>&1 || return 0
-    scripts/test.sh --workspace --profile "$1"
-}
-
-simulation() {
-    profile simulation
-}
-
-engines() {
-    profile engines
-}
-
-cases() {
-    profile cases
-}
-
 workflows() {
     scripts/test-workflows.sh
 }

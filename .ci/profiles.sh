@@ -1,0 +1,21 @@
+# shellcheck shell=bash
+# Sections that are tests alone, each a profile of nextest's with its name. They are sourced beside sections.sh, on a change of
+# which every section is due.
+
+# Without nextest there are no profiles, and the section `tests` was all: PROFILE
+profile() {
+    cargo nextest --version >/dev/null 2>&1 || return 0
+    scripts/test.sh --workspace --profile "$1"
+}
+
+simulation() {
+    profile simulation
+}
+
+engines() {
+    profile engines
+}
+
+cases() {
+    profile cases
+}
