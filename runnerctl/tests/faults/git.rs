@@ -275,6 +275,30 @@ fn row_84_pipes_where_git_reads_a_file_are_waited_for_by_nobody() {
 }
 
 #[test]
+fn row_85_file_of_git_that_is_too_large_is_kept_aside_without_being_read() {
+    let (home, repo) = prepare();
+    repo.git(&["tag", "theirs"]);
+    repo.git(&["pack-refs", "--all"]);
+    let large = ["index", "packed-refs", "shallow", "commondir", "ORIG_HEAD", "refs/heads/new"];
+    let daemon = home.daemon();
+    run_one(&home, &repo, &large.map(|name| format!("truncate -s 3G .git/{name}\n")).concat());
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
+    let reverted = reverted_paths(&repo);
+    for name in large.map(|name| format!(".git/{name}")) {
+        assert!(reverted.contains(&name), "{name}: {reverted:?}");
+    }
+    for name in ["index", "packed-refs"] {
+        let aside = repo.path().join(format!(".runner/iterations/x/0001/reverted/.git__{name}"));
+        assert_eq!(fs::metadata(&aside).expect("it is kept aside").len(), 3 << 30, "{name}");
+    }
+    assert_eq!(repo.git(&["tag"]), "theirs");
+    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    let peak = daemon.peak_memory_kib();
+    assert!(peak < 512 * 1024, "{peak} KiB of memory were used");
+    assert_survived(&home, &repo, &["mine\n"]);
+}
+
+#[test]
 fn row_84_head_that_became_a_pipe_is_made_again() {
     assert_restored("rm .git/HEAD; mkfifo .git/HEAD");
 }

@@ -5,6 +5,7 @@
 //! grafts, links between folders, replaced objects. Branches and history are out of scope, and restoring only serves
 //! people: the runner's own operations obey `pinned_config`.
 
+pub(crate) mod large_files;
 pub(crate) mod links;
 pub(crate) mod pipes;
 
@@ -100,6 +101,13 @@ impl GitDirSnapshot {
         let created = now.into_iter().filter(|(name, _)| !is_runners(name));
         moved.extend(created.map(|(name, after)| MovedRef { name, before: None, after: Some(after) }));
         moved
+    }
+
+    /// Returns what the file of a reference had; nothing, so that it stays unreadable, for the branch that HEAD named.
+    pub(crate) fn ref_text(&self, name: &str) -> Option<String> {
+        let value = self.refs.get(name).filter(|_| name != "HEAD")?;
+        let is_own = self.refs.get("HEAD").and_then(|head| head.strip_prefix("ref: ")) == Some(name);
+        Some(if is_own { String::new() } else { format!("{value}\n") })
     }
 
     /// Returns when it was taken, if that still shows what has changed since.

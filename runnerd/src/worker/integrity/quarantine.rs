@@ -2,6 +2,7 @@
 //!
 //! The folder is where agents can write, so anything planted in its place is removed, not followed.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use runner_os::dir_permissions;
@@ -33,6 +34,17 @@ impl<'a> Quarantine<'a> {
     /// not.
     pub(crate) fn move_file(&self, path: &str, file: &Path) -> Result<(), EffectError> {
         dir_permissions::rename(file, &self.create_path(path)?).map_err(EffectError::io_error("moving", file))
+    }
+
+    /// Moves in a file that no git has written; from another file system, only a note of it.
+    pub(crate) fn move_git_file(&self, path: &str, file: &Path) -> Result<(), EffectError> {
+        match dir_permissions::rename(file, &self.create_path(path)?) {
+            Err(error) if error.kind() == ErrorKind::CrossesDevices => {
+                self.save(path, b"a large file\n")?;
+                cleanup::remove_path(file)
+            }
+            moved => moved.map_err(EffectError::io_error("moving", file)),
+        }
     }
 
     fn create_path(&self, path: &str) -> Result<PathBuf, EffectError> {

@@ -205,6 +205,10 @@ impl Restorer<'_> {
         report.add_reverted(self.repository.remove_pipes(before)?);
         git_dir::save_suspects(self.context, before)?;
         self.repository.check_git_dir(before)?;
+        let large = self.repository.find_large_git_files(before);
+        report.add_reverted(large.iter().map(|file| self.repository.display_git_path(file)));
+        self.save_report(report)?;
+        git_dir::restore_large_files(self.repository, before, &large, &self.quarantine())?;
         // Writing there would write to someone else's file.
         report.add_reverted(self.repository.replace_linked_files(before)?);
         let tampered = self.repository.find_changed_git_files(before)?;
