@@ -15,7 +15,7 @@ use protocol::words::{Containment, GuardOutcome, Mode, PhaseName};
 use runner_config::ReviewPolicy;
 use serde::{Deserialize, Serialize};
 
-pub use self::process_ends::{GuardEnd, GuardEndKind, ReviewEnd, ReviewEndKind, describe_discarded};
+pub use self::process_ends::{DiscardedChange, GuardEnd, GuardEndKind, ReviewEnd, ReviewEndKind};
 use self::review::ReviewedWork;
 pub use self::work_result::{WorkResult, WorkSource};
 use crate::policy::Policy;

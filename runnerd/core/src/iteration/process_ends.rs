@@ -82,20 +82,45 @@ const DISCARDED_EXIT: i32 = 125;
 const MAX_NAMED: usize = 10;
 const MAX_PATH: usize = 200;
 
-/// Describes the paths of a change that the guard discarded; `None` if there are none.
-pub fn describe_discarded(paths: &[String]) -> Option<String> {
+/// What the guard discarded of a session's change.
+#[derive(Debug, Default)]
+pub struct DiscardedChange {
+    /// Files that it removed or reset; they are restored.
+    pub files: Vec<String>,
+    /// Submodules that it removed or moved back. What is in them is in no commit of this repository, so they stay as
+    /// the guard left them.
+    pub submodules: Vec<String>,
+}
+
+impl DiscardedChange {
+    /// Describes it; `None` if nothing was discarded.
+    pub fn describe(&self) -> Option<String> {
+        let Self { files, submodules } = self;
+        let what: Vec<String> =
+            [name_paths(files, "file"), name_paths(submodules, "submodule")].into_iter().flatten().collect();
+        let outcome = match (files.is_empty(), submodules.is_empty()) {
+            (true, true) => return None,
+            (false, true) => "They are restored, and the guard counts as red",
+            (true, false) => "Submodules stay as the guard left them, and the guard counts as red",
+            (false, false) => {
+                "The files are restored, the submodules stay as the guard left them, and the guard counts as red"
+            }
+        };
+        Some(format!(
+            "The guard discarded {} of this change. {outcome}: it did not check them. A guard must not clean or reset the work tree; a \
+             file that is no part of the change belongs in .gitignore.",
+            what.join(" and ")
+        ))
+    }
+}
+
+/// Counts and names paths; `None` if there are none.
+fn name_paths(paths: &[String], kind: &str) -> Option<String> {
     let named: Vec<String> = paths.iter().take(MAX_NAMED).map(|path| one_line(path, MAX_PATH)).collect();
     let more = paths.len() - named.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let files = if paths.len() == 1 { "file" } else { "files" };
-    let named = named.join(", ");
-    (!paths.is_empty()).then(|| {
-        format!(
-            "The guard discarded {} {files} of this change: {named}{more}. They are restored, and the guard counts as red: it did \
-             not check them. A guard must not clean or reset the work tree; a file that is no part of the change belongs in .gitignore.",
-            paths.len()
-        )
-    })
+    let plural = if paths.len() == 1 { "" } else { "s" };
+    (!paths.is_empty()).then(|| format!("{} {kind}{plural} ({}{more})", paths.len(), named.join(", ")))
 }
 
 impl GuardEnd {
@@ -128,11 +153,11 @@ impl GuardEnd {
         Self { digest, output: reason, ..Self::new(GuardEndKind::Exited(NOT_RUN_EXIT)) }
     }
 
-    /// Returns this end with the paths of the session's change that the guard removed or reverted: a green result that
+    /// Returns this end with what the guard removed or reverted of the session's change: a green result that
     /// does not cover what the session made is red.
     #[must_use]
-    pub fn with_discarded(self, paths: &[String]) -> Self {
-        match describe_discarded(paths).filter(|_| self.how == GuardEndKind::Exited(0)) {
+    pub fn with_discarded(self, discarded: &DiscardedChange) -> Self {
+        match discarded.describe().filter(|_| self.how == GuardEndKind::Exited(0)) {
             Some(reason) => {
                 Self { how: GuardEndKind::Exited(DISCARDED_EXIT), output: format!("{reason}\n{}", self.output), ..self }
             }

@@ -9,7 +9,7 @@ use protocol::words::{GuardOutcome, PhaseName};
 use runner_config::ChangePolicy;
 use runner_core::guard::definition::DefinitionDiff;
 use runner_core::guard::test_results::{self, first_record};
-use runner_core::iteration::{GuardEnd, GuardEndKind, WorkResult, describe_discarded as discarded_reason};
+use runner_core::iteration::{DiscardedChange, GuardEnd, GuardEndKind, WorkResult};
 use runner_core::publish;
 use runner_core::text::fence::one_line;
 use runner_git::{CommitEntry, EntryKind, GitError, Id, SnapshotRequest, WorktreeChange};
@@ -92,7 +92,7 @@ pub(crate) async fn run_check(
         let end = end?;
         tool_folders::record_after_program(context, folders.as_ref())?;
         let discarded = restore_discarded_paths(context, loaded, &before)?;
-        if let Some(reason) = discarded_reason(&discarded) {
+        if let Some(reason) = discarded.describe() {
             record::append_file(context, &log, format!("\n{reason}\n").as_bytes())?;
         }
         let written = paths_written_since(context, &before)?;
@@ -258,7 +258,7 @@ fn restore_discarded_paths(
     context: &RunContext,
     loaded: &CommittedState,
     before: &PreGuardState,
-) -> Result<Vec<String>, EffectError> {
+) -> Result<DiscardedChange, EffectError> {
     let repository = context.repository()?;
     let (from, files) = (loaded.commit, parse_id(&before.files)?);
     let changes: BTreeSet<String> = context.scan_changes()?.iter().map(WorktreeChange::display_path).collect();
@@ -266,25 +266,24 @@ fn restore_discarded_paths(
     let paths = repository.changed_paths(&from, &files)?;
     let mut candidates: Vec<String> = paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
     candidates.retain(|path| !path.starts_with(".runner/") && (!changes.contains(path) || !is_there(path)));
+    let mut discarded = DiscardedChange::default();
     if candidates.is_empty() {
-        return Ok(Vec::new());
+        return Ok(discarded);
     }
     // A guard may have garbled HEAD; the check of history comes next.
     let head = repository.head().ok().and_then(|head| head.commit()).unwrap_or(from);
     let is_file = |entry: &Option<CommitEntry>| entry.as_ref().is_none_or(|entry| entry.kind != EntryKind::Submodule);
-    let (mut discarded, mut restored) = (Vec::new(), Vec::new());
     for path in candidates {
         let (before_entry, at_from) = (repository.find_entry(&files, &path)?, repository.find_entry(&from, &path)?);
         let is_gone = before_entry.is_some() && !is_there(&path);
         let is_reverted = !changes.contains(&path) && repository.find_entry(&head, &path)? == at_from;
         if before_entry != at_from && (is_gone || is_reverted) {
-            // What is in a submodule's folder is in no commit of this repository: it stays as the guard has left it.
-            restored.extend((is_file(&before_entry) && is_file(&at_from)).then(|| path.clone()));
-            discarded.push(path);
+            let is_restored = is_file(&before_entry) && is_file(&at_from);
+            if is_restored { &mut discarded.files } else { &mut discarded.submodules }.push(path);
         }
     }
-    if !restored.is_empty() {
-        guard_overlay::restore_paths(context, &files, &restored)?;
+    if !discarded.files.is_empty() {
+        guard_overlay::restore_paths(context, &files, &discarded.files)?;
         context.last_scan.invalidate();
     }
     Ok(discarded)
