@@ -1,5 +1,8 @@
 //! Checks one receipt: whether its iteration can have begun as it says, and whether it left what its verdict leads to.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use protocol::tree::TaskTree;
 use protocol::verify::AuditRule;
 use protocol::words::{GuardOutcome, Mode, ReviewVerdict, Role};
@@ -80,6 +83,7 @@ impl IterationAudit<'_> {
         let after = self.expected_state(&replayed.outcome, agent_tree, notes);
         self.check_files(&replayed, &after, findings);
         self.check_receipt(&replayed, findings);
+        self.check_guard_paths(findings);
         rebuilt
     }
 
@@ -311,6 +315,20 @@ impl IterationAudit<'_> {
             }
         }
         ownership::check(self.commit_kind(replayed), besides, self.from.files(), self.net, findings);
+    }
+
+    /// Checks that the commit has what the guard wrote according to the receipt. A commit of the session may hide that a
+    /// guard has reverted a file of it.
+    fn check_guard_paths(&self, findings: &mut AuditFindings) {
+        if self.code_commits > 0 {
+            return;
+        }
+        let changed: BTreeSet<Cow<'_, str>> =
+            self.net.code_paths().map(|(path, _)| String::from_utf8_lossy(path)).collect();
+        let named = self.receipt.guard_wrote.items().iter().map(|path| String::from_utf8_lossy(path));
+        for path in named.filter(|path| !changed.contains(path)) {
+            findings.add_violation(AuditRule::Receipt, "Runner-Guard-Wrote", "paths that the commit changes", &path);
+        }
     }
 
     /// Checks the receipt's statements about its own commit.

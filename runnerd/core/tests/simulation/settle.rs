@@ -118,7 +118,9 @@ impl Course {
         let (task, session, guard) = (&outcome.work.task, outcome.work.session(), outcome.guard.as_ref());
         let node = tree::find(&after.tree, &task.node);
         let title = tree::find(&loaded.tree, &task.node).map_or("", |node| node.title.as_str());
-        let wrote = guard.map_or(&[][..], |guard| &guard.wrote);
+        let changed: BTreeSet<&str> =
+            differing(&self.repository.commit(&loaded.commit).files, &self.repository.work).collect();
+        let wrote = guard.into_iter().flat_map(|guard| &guard.wrote).filter(|path| changed.contains(path.as_str()));
         let used = after.run_state.notes_used.iter().filter(|note| !loaded.run_state.notes_used.contains(note));
         let stamp = |SessionEnd { agent, .. }: &SessionEnd| {
             let (kind, version) = agent.split_once(' ').unwrap_or((agent, "unknown"));
