@@ -299,6 +299,37 @@ fn row_85_file_of_git_that_is_too_large_is_kept_aside_without_being_read() {
 }
 
 #[test]
+fn row_84_pipes_that_a_guard_leaves_are_waited_for_by_nobody() {
+    let (home, repo) = prepare();
+    let _daemon = home.daemon();
+    repo.script()
+        .guard_always("mkfifo .gitignore; rm -f .git/packed-refs .git/index; mkfifo .git/packed-refs .git/index");
+    run_one(&home, &repo, "true");
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
+    for name in [".gitignore", ".git/index", ".git/packed-refs"] {
+        assert!(reverted_paths(&repo).iter().any(|reverted| reverted == name), "{name}: {:?}", reverted_paths(&repo));
+    }
+    assert_survived(&home, &repo, &["mine\n"]);
+}
+
+#[test]
+fn row_85_rule_file_that_is_too_large_is_kept_aside_without_being_read() {
+    let (home, repo) = prepare();
+    repo.write("sub/.gitignore", "out\n").commit("Ignore");
+    let _daemon = home.daemon();
+    let guard = "truncate -s 3G .gitmodules";
+    repo.script().guard_always(guard);
+    run_one(&home, &repo, "truncate -s 3G .gitattributes sub/.gitignore");
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
+    for name in [".gitattributes", ".gitmodules", "sub/.gitignore"] {
+        assert!(reverted_paths(&repo).iter().any(|reverted| reverted == name), "{name}: {:?}", reverted_paths(&repo));
+        let aside = format!(".runner/iterations/x/0001/reverted/{}", name.replace('/', "__"));
+        assert_eq!(fs::metadata(repo.path().join(aside)).expect("it is kept aside").len(), 3 << 30, "{name}");
+    }
+    assert_survived(&home, &repo, &["mine\n"]);
+}
+
+#[test]
 fn row_84_head_that_became_a_pipe_is_made_again() {
     assert_restored("rm .git/HEAD; mkfifo .git/HEAD");
 }

@@ -22,10 +22,9 @@ impl Repository {
     /// Returns the files of git's folder that have changed since `before` and are too large to be read; the index is the
     /// last, since HEAD replaces it. Reads none of them.
     pub fn find_large_git_files(&self, before: &GitDirSnapshot) -> Vec<PathBuf> {
-        let is_new = |found: &Metadata| !before.clock().is_some_and(|moment| moment.is_unchanged(found));
         let mut large = Vec::new();
         let mut add = |path: PathBuf, found: &Metadata| {
-            let most = max_bytes(&path).filter(|most| found.len() > *most && is_new(found));
+            let most = max_bytes(&path).filter(|most| found.len() > *most && before.may_have_changed(found));
             large.extend(most.map(|_| path));
         };
         visit_regular_files(&self.git_dir, 1, &mut add);
@@ -39,7 +38,7 @@ impl Repository {
         folders.dedup();
         for folder in folders {
             visit_regular_files(&folder, MAX_DEPTH, &mut |path, found| {
-                large.extend((found.len() > MAX_REF_BYTES && is_new(found)).then_some(path));
+                large.extend((found.len() > MAX_REF_BYTES && before.may_have_changed(found)).then_some(path));
             });
         }
         large.sort_by_key(|path| (*path == self.index_path(), path.clone()));

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use runner_core::publish;
-use runner_git::{ChangedGitFile, GitDirSnapshot, GitError, Id, MovedRef, Repository, UserGitConfig};
+use runner_git::{GitDirSnapshot, GitError, Id, MovedRef, Repository, UserGitConfig};
 use runner_os::retryable::Retryable as _;
 
 use crate::repo::sealed::{Sealable, SealedFile};
@@ -72,10 +72,8 @@ pub(crate) fn restore_git_dir(
         if tampered.is_empty() {
             break;
         }
-        for ChangedGitFile { name, content: found } in tampered {
-            if let Some(found) = found {
-                quarantine.save(&name, &found)?;
-            }
+        for name in tampered {
+            quarantine.move_git_file(&name, &repository.watched_path(&name))?;
             repository.restore_git_file(before, &name)?;
         }
     }

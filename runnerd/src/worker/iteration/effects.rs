@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::guard_overlay;
-use crate::worker::integrity::permissions;
+use crate::worker::integrity::unreadable;
 use crate::worker::iteration::brief;
 use crate::worker::iteration::guard::{self, GuardCheck};
 use crate::worker::iteration::inspect;
@@ -87,7 +87,7 @@ impl LiveEffects {
             (IterationEffect::Inspect, Phase::Inspect { task, session, stop: stop_cause }) => {
                 let loaded = self.state_at_start(task)?;
                 block_in_place(|| {
-                    permissions::restore_permissions(&self.context, task.iter, PhaseName::Work)?;
+                    unreadable::clear_unreadable(&self.context, task.iter, PhaseName::Work)?;
                     guard_overlay::revert(&self.context)?;
                     // From here on, a power cut does not lose the session's work either.
                     self.context.repository()?.flush_work_tree()?;

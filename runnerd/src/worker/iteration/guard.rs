@@ -24,8 +24,8 @@ use crate::worker::integrity::definition;
 use crate::worker::integrity::guard_overlay;
 use crate::worker::integrity::hold_back::hold_back_rule;
 use crate::worker::integrity::ignored;
-use crate::worker::integrity::permissions;
 use crate::worker::integrity::restore::{self, RestoreReport, RestoreRequest};
+use crate::worker::integrity::unreadable;
 use crate::worker::iteration::inspect;
 use crate::worker::iteration::relay;
 use crate::worker::iteration::session::ProcessContext;
@@ -87,7 +87,7 @@ pub(crate) async fn run_check(
     let timed_out = || Ok(GuardEnd::new(GuardEndKind::TimedOut));
     let end = if remaining_ms == 0 { timed_out() } else { guard::run_guard(guard, &context.launcher, stop).await };
     block_in_place(|| {
-        permissions::restore_permissions(context, work.task.iter, PhaseName::Guard)?;
+        unreadable::clear_unreadable(context, work.task.iter, PhaseName::Guard)?;
         guard_overlay::revert(context)?;
         let end = end?;
         tool_folders::record_after_program(context, folders.as_ref())?;
@@ -144,6 +144,7 @@ pub(crate) fn finish_interrupted(
     loaded: &CommittedState,
     work: &WorkResult,
 ) -> Result<GuardEnd, EffectError> {
+    unreadable::clear_unreadable(context, work.task.iter, PhaseName::Guard)?;
     guard_overlay::revert(context)?;
     let before = load_pre_guard_state(context, loaded, work.task.iter)?;
     restore_discarded_paths(context, loaded, &before)?;
