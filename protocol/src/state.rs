@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::SessionUsage;
+use crate::flakes::FlakyTest;
 use crate::words::{GuardOutcome, IterationStatus, VerdictName};
 
 /// `run_state.json`: the state that the next iteration needs besides the tree.
@@ -61,6 +62,9 @@ pub struct RunState {
     /// Paths of the working tree that were moved away while the last session ran: its program would have obeyed them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<String>,
+    /// Tests that failed in this run and then passed on the same files, last first, at most 50.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flakes: Vec<FlakyTest>,
     /// Tokens and cost of the run.
     pub usage: UsageTotal,
     /// Time spent in sessions and guards, the baseline included, in milliseconds.
@@ -92,6 +96,7 @@ impl Default for RunState {
             guard_definition: BTreeMap::new(),
             reverted: Vec::new(),
             hidden: Vec::new(),
+            flakes: Vec::new(),
             usage: UsageTotal::default(),
             elapsed_ms: 0,
         }

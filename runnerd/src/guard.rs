@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use protocol::words::GuardOutcome;
 use runner_config::{GuardConfig, Patterns};
-use runner_core::feedback::{read_test_results, reduce};
+use runner_core::feedback::{list_failing_names, read_test_results, reduce};
 use runner_core::iteration::transition::MAX_FAILURE;
 use runner_core::iteration::{GuardEnd, GuardEndKind};
+use runner_core::message::NameList;
 use runner_core::text::digest::Digest;
 use runner_core::text::redact::Secrets;
 use runner_process::{
@@ -114,6 +115,7 @@ fn guard_end(report: &ProgramReport, output: &[u8]) -> GuardEnd {
         digest: Some(Digest::compute(output).to_string()),
         output: reduce(output, MAX_FAILURE),
         tests: is_whole.then(|| read_test_results(output)).flatten(),
+        failing: NameList::new(list_failing_names(output)),
         elapsed_ms: u64::try_from(report.elapsed.as_millis()).unwrap_or(u64::MAX),
         survivors: report.survivors,
         log_fault: report.log_fault.as_ref().map(ToString::to_string),

@@ -97,6 +97,8 @@ pub struct GuardConfig {
     pub reports: Patterns,
     /// Whether the guard runs before the first session.
     pub baseline: bool,
+    /// Whether a red guard runs once more on the same files.
+    pub flakes: bool,
 }
 
 /// The `[review]` section.

@@ -223,6 +223,12 @@ const GUARD: &[KeyDefinition] = &[
         "Reports of test runners, JUnit XML or SARIF, that the guard writes, as globs such as \"/target/nextest/**/junit.xml\"; the names of tests come from them. An empty list takes the names from the guard's output.",
     ),
     KeyDefinition::new("baseline", Flag, Toml("true"), "Whether the guard runs once before the first session."),
+    KeyDefinition::new(
+        "flakes",
+        Flag,
+        Toml("true"),
+        "Whether a guard that fails runs once more on the same files, and a task is not charged if it passes then.",
+    ),
 ];
 
 const REVIEW: &[KeyDefinition] = &[

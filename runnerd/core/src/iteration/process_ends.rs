@@ -7,7 +7,9 @@ use runner_config::ChangePolicy;
 use serde::{Deserialize, Serialize};
 
 use crate::guard::definition::DefinitionDiff;
+use crate::guard::flakes::FlakyGuard;
 use crate::guard::test_results::TestResults;
+use crate::message::NameList;
 use crate::policy::Policy;
 use crate::run::usage;
 use crate::text::digest::Digest;
@@ -26,6 +28,12 @@ pub struct GuardEnd {
     pub tests: Option<TestResults>,
     /// Whether a person has to review what it passed: tests are lost, and its definition is not the accepted one.
     pub review_required: bool,
+    /// The failures that known programs reported, each with its file if it is known.
+    pub failing: NameList,
+    /// If it was red: files for which the session is charged, even if it is green the second time.
+    pub suspects: Vec<String>,
+    /// The red run before it on the same files, if it was green then.
+    pub flaky: Option<FlakyGuard>,
     /// How it rewrote history, if it did; the rewritten commits are rescued and the branch is restored.
     pub history: Option<String>,
     /// Where HEAD pointed if it had left the run's branch, which still contained From; it is rescued and HEAD is
@@ -132,6 +140,9 @@ impl GuardEnd {
             output: String::new(),
             tests: None,
             review_required: false,
+            failing: NameList::default(),
+            suspects: Vec::new(),
+            flaky: None,
             history: None,
             elsewhere: None,
             reverted: Vec::new(),
@@ -185,9 +196,10 @@ impl GuardEnd {
     /// definition was not the accepted one.
     pub(super) fn with_earlier_run(self, earlier: Option<Self>) -> Self {
         let Some(earlier) = earlier else { return self };
+        let is_green = self.outcome() == GuardOutcome::Pass;
         // Of a changed definition, what it names of the tests is what counts: it may leave some out.
         let (tests, review_required) = match earlier.tests {
-            Some(tests) if self.with_accepted => (Some(tests), earlier.review_required),
+            Some(tests) if self.with_accepted && !earlier.with_accepted => (Some(tests), earlier.review_required),
             _ => (self.tests, self.review_required),
         };
         Self {
@@ -202,8 +214,35 @@ impl GuardEnd {
             report_fault: self.report_fault.or(earlier.report_fault),
             containment: self.containment.into_iter().chain(earlier.containment).min(),
             departure: earlier.departure.merged_with(&self.departure),
+            flaky: self.flaky.or(earlier.flaky.filter(|_| is_green)),
             ..self
         }
+    }
+
+    /// Returns whether it is run once more on the same files: it was red, it has changed none of them, and there is as
+    /// much time left as it took.
+    pub(super) fn needs_second_run(&self, policy: &Policy, remaining_ms: u64) -> bool {
+        let is_red = self.outcome() == GuardOutcome::Fail && self.history.is_none() && self.elsewhere.is_none();
+        let has_run = self.containment.is_some();
+        policy.flakes && is_red && has_run && self.wrote.is_empty() && self.elapsed_ms <= remaining_ms
+    }
+
+    /// Returns the end of a second run on the same files, combined with the red one before it.
+    pub(super) fn with_red_run(self, red: Option<Self>) -> Self {
+        let Some(red) = red else { return self };
+        let is_green = match self.outcome() {
+            GuardOutcome::Fail => return self.with_earlier_run(Some(red)),
+            GuardOutcome::Pass => true,
+            // Ended for somebody, or without a result: then it is as if it had not been run.
+            GuardOutcome::Skipped if self.how == GuardEndKind::Cut => return self.with_earlier_run(Some(red)),
+            GuardOutcome::Skipped => false,
+        };
+        let flaky = is_green.then(|| FlakyGuard { failing: red.failing.clone(), suspects: red.suspects.clone() });
+        if is_green && red.suspects.is_empty() {
+            return Self { flaky, ..self.with_earlier_run(Some(red)) };
+        }
+        let (history, elsewhere) = (self.history.clone(), self.elsewhere.clone());
+        Self { history, elsewhere, flaky, ..red.with_earlier_run(Some(self)) }
     }
 }
 

@@ -3,7 +3,7 @@
 use protocol::words::PhaseName;
 use runner_config::ReviewPolicy;
 
-use super::{GuardEnd, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, WorkResult, WorkSource};
+use super::{GuardEnd, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, WorkResult, WorkSource, guard_runs};
 use crate::policy::Policy;
 use crate::run::approval::Decision;
 use crate::verdict::{FaultKind, SessionTask, StopCause, Verdict, timeout_verdict};
@@ -25,7 +25,7 @@ pub(super) fn phase_after_brief(task: SessionTask) -> Phase {
     let verdict = decision.verdict();
     let work = WorkResult { task, by: WorkSource::Person(decision) };
     if is_rechecked {
-        return Phase::Guard { work, green: None, lost: None, stop: None };
+        return guard_runs::first_guard_phase(work);
     }
     Phase::Settle { outcome: Box::new(IterationOutcome { work, guard: None, review: None, verdict }) }
 }

@@ -32,6 +32,7 @@ fn receipt() -> Receipt {
         output: Some(Digest::compute(b"output")),
         guard_run: Some(GuardRun { end: ProcessEnd::Exit(0), output: Digest::compute(b"guard") }),
         guard_tests: Some(GuardTests { added: 3, lost: 1, names: NameList::new(["shop tests::a, b"]) }),
+        guard_flaky: Some(GuardFlaky { names: NameList::new(["tests/test_net.py::test_get"]) }),
         review: Some(ReviewRun {
             accepted: true,
             prompt: Some(Digest::compute(b"p")),
@@ -65,6 +66,7 @@ pub(crate) fn minimal_receipt() -> Receipt {
         output: None,
         guard_run: None,
         guard_tests: None,
+        guard_flaky: None,
         review: None,
         signature: None,
         notes: NameList::default(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
+use protocol::flakes::FlakyTest;
 use protocol::state::{Attempt, Deaths, Feedback, NodeFeedback, RunState, Stall, UsageTotal};
 use protocol::tree::TaskTree;
 use protocol::words::{Containment, GuardOutcome, IterationStatus, Mode, PhaseName, VerdictName};
@@ -48,6 +49,7 @@ pub(crate) fn before() -> (TaskTree, RunState, Feedback) {
         guard_definition: [("justfile".to_owned(), "1".repeat(40))].into(),
         reverted: vec!["old".to_owned()],
         hidden: vec!["old".to_owned()],
+        flakes: vec![FlakyTest { name: None, count: 2, first_node: "a".to_owned(), last_iter: 5 }],
         usage: UsageTotal { sessions: 6, input_tokens: Some(10), ..UsageTotal::default() },
         elapsed_ms: 100,
     };

@@ -12,8 +12,8 @@ use runner_core::guard::test_results;
 use runner_core::iteration::transition::{self, PROGRESS_HEADING, StateAfter, TransitionFacts};
 use runner_core::iteration::{GuardEnd, GuardEndKind, IterationOutcome};
 use runner_core::message::{
-    AgentStamp, AttemptCount, GuardRun, GuardTests, MarkerCommit, NameList, ProcessEnd, Receipt, RunnerCommit,
-    RunnerVersion, UsageLine, VerdictLine, compose_headline, compose_human,
+    AgentStamp, AttemptCount, GuardFlaky, GuardRun, GuardTests, MarkerCommit, NameList, ProcessEnd, Receipt,
+    RunnerCommit, RunnerVersion, UsageLine, VerdictLine, compose_headline, compose_human,
 };
 use runner_core::prompt::{PROMPT_FORMAT, templates_digest};
 use runner_core::run;
@@ -41,6 +41,9 @@ impl Course {
         let loaded = self.loaded(task)?;
         let base = self.live.upon.get_or_insert_with(|| self.repository.tip.clone()).clone();
         self.may_die()?;
+        if outcome.flaky_guard().is_some() {
+            self.seen.insert(format!("flaky {}", outcome.verdict.name()));
+        }
         let (prompt, notes) = self.prompt(&loaded, task).unzip();
         let facts = TransitionFacts {
             agents_tree: self.legal_tree(&loaded, &outcome.work),
@@ -148,6 +151,7 @@ impl Course {
             output: session.and_then(|session| session.output_digest.as_ref()?.parse().ok()),
             guard_run: guard.and_then(guard_run),
             guard_tests: GuardTests::between(&loaded.tests, &after.tests),
+            guard_flaky: outcome.flaky_guard().map(GuardFlaky::from),
             review: review_run(outcome),
             signature: task.signature.clone(),
             notes: NameList::new(used),

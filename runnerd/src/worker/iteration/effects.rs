@@ -95,12 +95,18 @@ impl LiveEffects {
                         .map(IterationEvent::Inspected)
                 })
             }
-            (IterationEffect::RunGuard | IterationEffect::RunAccepted, Phase::Guard { work, .. }) => {
+            (
+                IterationEffect::RunGuard | IterationEffect::RunAccepted | IterationEffect::RerunGuard,
+                Phase::Guard { work, earlier, .. },
+            ) => {
                 let loaded = self.state_at_start(&work.task)?;
                 self.end_leftovers_of(PhaseName::Guard)?;
-                let options =
-                    GuardCheck { spent_ms: phase.elapsed_ms(), with_accepted: effect == IterationEffect::RunAccepted };
-                let end = guard::run_check(self.process_context(&loaded, stop), work, options).await?;
+                let check = GuardCheck {
+                    spent_ms: phase.elapsed_ms(),
+                    with_accepted: earlier.green.is_some(),
+                    is_rerun: earlier.red.is_some(),
+                };
+                let end = guard::run_check(self.process_context(&loaded, stop), work, check).await?;
                 Ok(IterationEvent::GuardEnded(end))
             }
             (IterationEffect::EndGuard, Phase::Guard { work, .. }) => {

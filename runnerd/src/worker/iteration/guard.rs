@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
+use protocol::request::LogStream;
 use protocol::words::{GuardOutcome, PhaseName};
 use runner_config::ChangePolicy;
 use runner_core::guard::definition::DefinitionDiff;
+use runner_core::guard::flakes;
 use runner_core::guard::test_results::{self, first_record};
 use runner_core::iteration::{DiscardedChange, GuardEnd, GuardEndKind, WorkResult};
 use runner_core::publish;
@@ -43,6 +45,20 @@ pub(crate) struct GuardCheck {
     pub(crate) spent_ms: u64,
     /// Whether it runs with the accepted definition in place of the session's.
     pub(crate) with_accepted: bool,
+    /// Whether it runs once more because it was red.
+    pub(crate) is_rerun: bool,
+}
+
+impl GuardCheck {
+    /// Returns the file for its output.
+    fn log_name(self) -> &'static str {
+        let stream = match (self.is_rerun, self.with_accepted) {
+            (true, _) => LogStream::GuardRerun,
+            (false, true) => LogStream::GuardAccepted,
+            (false, false) => LogStream::Guard,
+        };
+        stream.file_name()
+    }
 }
 
 /// Runs the guard, and checks what it changed.
@@ -53,18 +69,23 @@ pub(crate) async fn run_check(
 ) -> Result<GuardEnd, EffectError> {
     let ProcessContext { context, loaded, mark, stop } = process;
     let folder = context.layout.iteration(&context.run, work.task.iter);
-    let log = folder.join(if check.with_accepted { "guard-accepted.log" } else { "guard.log" });
+    let log = folder.join(check.log_name());
     let prepared = block_in_place(|| {
         // The session could have redirected the folder.
         record::create_record_dir(context, &folder)?;
-        prepare_definition(context, loaded, work.task.iter, check.with_accepted)
+        prepare_definition(context, loaded, work.task.iter, check)
     })?;
     let before = match prepared {
         Ok(before) => before,
         Err(reason) => {
             return block_in_place(|| {
                 record::write_file(context, &log, reason.as_bytes())?;
-                restore_after_guard(context, loaded, work, GuardEnd::not_run(reason))
+                let end = if check.is_rerun {
+                    GuardEnd::new(GuardEndKind::Missing { what: reason })
+                } else {
+                    GuardEnd::not_run(reason)
+                };
+                restore_after_guard(context, loaded, work, end)
             });
         }
     };
@@ -96,17 +117,35 @@ pub(crate) async fn run_check(
             record::append_file(context, &log, format!("\n{reason}\n").as_bytes())?;
         }
         let written = paths_written_since(context, &before)?;
-        restore_after_guard(context, loaded, work, GuardEnd { wrote: written, ..end }.with_discarded(&discarded))
+        let end = GuardEnd { wrote: written, ..end }.with_discarded(&discarded);
+        let suspects = find_suspects(context, loaded, &before, &end)?;
+        restore_after_guard(context, loaded, work, GuardEnd { suspects, ..end })
     })
 }
 
+/// Returns the files for which the session is charged even if a red guard is green the second time.
+fn find_suspects(
+    context: &RunContext,
+    loaded: &CommittedState,
+    before: &PreGuardState,
+    end: &GuardEnd,
+) -> Result<Vec<String>, EffectError> {
+    if !loaded.policy.flakes || end.outcome() != GuardOutcome::Fail {
+        return Ok(Vec::new());
+    }
+    let changed = context.repository()?.changed_paths(&loaded.commit, &parse_id(&before.files)?)?;
+    let changed: Vec<_> = changed.iter().map(|path| String::from_utf8_lossy(path)).collect();
+    let code = changed.iter().map(AsRef::as_ref).filter(|path: &&str| !path.starts_with(".runner/"));
+    Ok(flakes::find_suspects(&end.failing, code))
+}
+
 /// Puts the guard's definition in place, and returns the state before the first guard, or why the guard cannot run with
-/// the accepted definition.
+/// the accepted definition, or not on the same files as before.
 fn prepare_definition(
     context: &RunContext,
     loaded: &CommittedState,
     iter: u32,
-    with_accepted: bool,
+    GuardCheck { with_accepted, is_rerun, .. }: GuardCheck,
 ) -> Result<Result<PreGuardState, String>, EffectError> {
     // A killed daemon process may have left the accepted definition there.
     guard_overlay::revert(context)?;
@@ -132,6 +171,10 @@ fn prepare_definition(
         context.last_scan.invalidate();
     }
     let before = load_pre_guard_state(context, loaded, iter)?;
+    if is_rerun && let Some(path) = paths_written_since(context, &before)?.first() {
+        let path = one_line(path, MAX_PATH);
+        return Ok(Err(format!("The guard was not run again: {path} has changed since it failed.\n")));
+    }
     if with_accepted {
         guard_overlay::apply(context, iter, &accepted()?, &diff)?;
     }

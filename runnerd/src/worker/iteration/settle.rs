@@ -11,8 +11,8 @@ use protocol::words::{ReviewVerdict, Role};
 use runner_core::iteration::transition::{self, StateAfter, TransitionFacts};
 use runner_core::iteration::{GuardEndKind, IterationOutcome, ReviewEnd};
 use runner_core::message::{
-    AgentStamp, AttemptCount, GuardTests, NameList, Receipt, ReviewRun, RunnerCommit, UsageLine, VerdictLine,
-    compose_headline,
+    AgentStamp, AttemptCount, GuardFlaky, GuardTests, NameList, Receipt, ReviewRun, RunnerCommit, UsageLine,
+    VerdictLine, compose_headline,
 };
 use runner_core::prompt::Prompt;
 use runner_core::run::approval::Decision;
@@ -274,6 +274,7 @@ impl<'a> Settlement<'a> {
             output: session.and_then(|session| session.output_digest.as_ref()?.parse().ok()),
             guard_run: guard.and_then(guard_run),
             guard_tests: GuardTests::between(&self.loaded.tests, &after.tests),
+            guard_flaky: self.outcome.flaky_guard().map(GuardFlaky::from),
             review: self.review_run(),
             signature: task.signature.clone(),
             notes: NameList::new(self.answered_notes()),
