@@ -283,14 +283,13 @@ fn forge_trees(forge: &BranchForge) {
 
 fn forge_bookkeeping(forge: &BranchForge) {
     let state = |at, change: fn(&mut RunState)| forge.with_json::<RunState>(at, RUN_STATE, change);
-    let changes: [(&str, StateChange); 11] = [
+    let changes: [(&str, StateChange); 10] = [
         ("allowance", |state| state.allowance = 99),
         ("narrowed", |state| state.narrowed = vec!["c2".to_owned()]),
         ("stall", |state| state.stall.count = 4),
         ("consecutive_faults", |state| state.consecutive_faults = 2),
         ("usage", |state| state.usage.sessions += 1),
         ("last_guard", |state| state.last_guard = None),
-        ("review_required", |state| state.review_required = true),
         ("next_iter", |state| state.next_iter = 7),
         ("base", |state| state.base = None),
         ("guard_definition", |state| drop(state.guard_definition.insert("justfile".to_owned(), "1".repeat(40)))),
@@ -300,6 +299,8 @@ fn forge_bookkeeping(forge: &BranchForge) {
         let at = format!("{RUN_STATE}: {field}");
         forge.assert_finds(field, &state(forge.index_of("iter 0003"), change), violation(Rule::RunState, &at));
     }
+    let required = state(forge.index_of("iter 0003"), |state| state.review_required = true);
+    forge.assert_finds("a review that nothing requires", &required, violation(Rule::RunState, RUN_STATE));
     let first = (forge.index_of("iter 0001"), false);
     let edited = forge.with_file(first, FEEDBACK, |text| text.replace("Not yet.", "Fine."));
     forge.assert_finds("edited feedback", &edited, violation(Rule::Feedback, "feedback.json: nodes"));

@@ -55,7 +55,7 @@ fn a_lost_test_is_named_until_it_passes_again() {
 #[test]
 fn a_lost_test_with_a_changed_guard_waits_for_a_person() {
     let play = named_play(3);
-    let config = play.repo.read(CONFIG).replace("[guard]", "[guard]\ndefinition = [\"/ci.sh\"]");
+    let config = play.repo.read(CONFIG).replace("definition = []", "definition = [\"/ci.sh\"]");
     play.repo.write(CONFIG, &config);
     play.repo.write("ci.sh", "cat tests.txt\n").commit("Check");
     let script = play.script();

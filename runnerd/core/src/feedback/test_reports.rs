@@ -297,7 +297,7 @@ mod tests {
         ];
         for (report, fault) in table {
             let described = describe_report(report);
-            assert!(described.starts_with("r.xml: it ") && described.contains(fault), "{report}: {described}");
+            assert!(described.starts_with("r.xml: it") && described.contains(fault), "{report}: {described}");
         }
     }
 
