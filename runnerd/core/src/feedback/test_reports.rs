@@ -115,7 +115,8 @@ fn open_element(element: &BytesStart<'_>, parent: Option<&mut OpenElement>) -> R
         "testcase" => {
             let is_run = !matches!(attribute(element, "status")?.as_deref(), Some("notrun" | "disabled" | "skipped"));
             opened.test = Some(JunitTest {
-                place: attribute(element, "classname")?.filter(|place| !place.is_empty()),
+                // node's runner has the same class for every test.
+                place: attribute(element, "classname")?.filter(|place| !matches!(place.as_str(), "" | "test")),
                 name: attribute(element, "name")?.unwrap_or_default(),
                 outcome: if is_run { TestOutcome::Passed } else { TestOutcome::Skipped },
             });
@@ -141,9 +142,8 @@ fn open_element(element: &BytesStart<'_>, parent: Option<&mut OpenElement>) -> R
 
 fn close_element(open: &mut Vec<OpenElement>, tests: &mut Outcomes) {
     let Some(test) = open.pop().and_then(|element| element.test) else { return };
-    let suite = || open.iter().rev().find_map(|element| element.suite.as_deref());
-    let place = test.place.as_deref().or_else(suite).unwrap_or_default();
-    add(tests, (place, &test.name), test.outcome);
+    let suites = || open.iter().filter_map(|element| element.suite.as_deref()).collect::<Vec<_>>().join(" > ");
+    add(tests, (&test.place.unwrap_or_else(suites), &test.name), test.outcome);
 }
 
 fn attribute(element: &BytesStart<'_>, name: &str) -> Result<Option<String>, ReportFault> {
@@ -261,6 +261,11 @@ mod tests {
                 // jest-junit and googletest
                 r#"<testsuites><testsuite name="cart"><testcase classname="" name="adds"/><testcase name="sums" status="notrun"/></testsuite></testsuites>"#,
                 "passed: cart adds; skipped: cart sums",
+            ),
+            (
+                // node 20
+                r#"<testsuites><testcase name="adds" classname="test"/><testsuite name="till"><testsuite name="cash"><testcase name="adds" classname="test"><skipped type="skipped" message="true"/></testcase></testsuite></testsuite></testsuites>"#,
+                "passed: adds; skipped: till > cash adds",
             ),
             ("<testsuites/>", ""),
         ];
