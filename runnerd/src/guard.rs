@@ -72,7 +72,10 @@ pub async fn run_guard(
             // A check may have put something else in the place of the log: that does not count as output.
             Ok(tokio::task::block_in_place(|| {
                 let end = guard_end(&report, &durable::read(&log).ok().flatten().unwrap_or_default());
-                watch.map_or(end.clone(), |watch| with_reports(end, &watch))
+                match watch {
+                    Some(watch) => with_reports(end, &watch),
+                    None => end,
+                }
             }))
         }
         Err(error) if error.is_misconfigured() => {
