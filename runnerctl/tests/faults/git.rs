@@ -313,6 +313,20 @@ fn row_84_pipes_that_a_guard_leaves_are_waited_for_by_nobody() {
 }
 
 #[test]
+fn row_75_head_and_branch_that_a_guard_garbles_are_made_again() {
+    for deed in
+        ["rm .git/HEAD; mkfifo .git/HEAD", ": > .git/HEAD", "truncate -s 3G .git/refs/heads/runner/x .git/index"]
+    {
+        let (home, repo) = prepare();
+        let _daemon = home.daemon();
+        repo.script().guard_always(deed);
+        run_one(&home, &repo, "true");
+        assert_eq!(list_verdicts(&repo).len(), 1, "{deed}");
+        assert_survived(&home, &repo, &["mine\n"]);
+    }
+}
+
+#[test]
 fn row_85_rule_file_that_is_too_large_is_kept_aside_without_being_read() {
     let (home, repo) = prepare();
     repo.write("sub/.gitignore", "out\n").commit("Ignore");

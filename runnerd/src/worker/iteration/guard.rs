@@ -23,6 +23,7 @@ use crate::guard;
 use crate::repo::sealed::Sealable;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;
+use crate::worker::integrity::git_dir;
 use crate::worker::integrity::guard_overlay;
 use crate::worker::integrity::hold_back::hold_back_rule;
 use crate::worker::integrity::ignored;
@@ -108,7 +109,7 @@ pub(crate) async fn run_check(
     let timed_out = || Ok(GuardEnd::new(GuardEndKind::TimedOut));
     let end = if remaining_ms == 0 { timed_out() } else { guard::run_guard(guard, &context.launcher, stop).await };
     block_in_place(|| {
-        unreadable::clear_unreadable(context, work.task.iter, PhaseName::Guard)?;
+        clear_after_guard(context, loaded, work.task.iter)?;
         guard_overlay::revert(context)?;
         let end = end?;
         tool_folders::record_after_program(context, folders.as_ref())?;
@@ -187,12 +188,24 @@ pub(crate) fn finish_interrupted(
     loaded: &CommittedState,
     work: &WorkResult,
 ) -> Result<GuardEnd, EffectError> {
-    unreadable::clear_unreadable(context, work.task.iter, PhaseName::Guard)?;
+    clear_after_guard(context, loaded, work.task.iter)?;
     guard_overlay::revert(context)?;
     let before = load_pre_guard_state(context, loaded, work.task.iter)?;
     restore_discarded_paths(context, loaded, &before)?;
     let written = paths_written_since(context, &before)?;
     restore_after_guard(context, loaded, work, GuardEnd { wrote: written, ..GuardEnd::new(GuardEndKind::Cut) })
+}
+
+/// Clears what nothing can read, and makes HEAD name a commit: what the guard has written is compared with it. The check
+/// of history finds that HEAD is elsewhere.
+fn clear_after_guard(context: &RunContext, loaded: &CommittedState, iter: u32) -> Result<(), EffectError> {
+    unreadable::clear_unreadable(context, iter, PhaseName::Guard)?;
+    let (repository, branch) = (context.repository()?, context.branch());
+    if repository.head().is_ok() && repository.find_unreadable_ref(&branch)?.is_none() {
+        return Ok(());
+    }
+    let before = git_dir::read_snapshot(context, iter)?;
+    Ok(repository.repair_refs(&branch, &loaded.commit, before.as_ref())?)
 }
 
 fn restore_after_guard(
