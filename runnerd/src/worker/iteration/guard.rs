@@ -11,10 +11,10 @@ use runner_config::ChangePolicy;
 use runner_core::guard::definition::DefinitionDiff;
 use runner_core::guard::flakes;
 use runner_core::guard::test_results::{self, first_record};
-use runner_core::iteration::{DiscardedChange, GuardEnd, GuardEndKind, WorkResult};
+use runner_core::iteration::{DiscardedChange, GuardEnd, GuardEndKind, IterationOutcome, WorkResult};
 use runner_core::publish;
 use runner_core::text::fence::one_line;
-use runner_git::{CommitEntry, EntryKind, GitError, Id, SnapshotRequest, WorktreeChange};
+use runner_git::{CommitEntry, EntryKind, GitError, Id, Repository, SnapshotRequest, WorktreeChange};
 use runner_process::Mark;
 use serde::{Deserialize, Serialize};
 use tokio::task::block_in_place;
@@ -382,4 +382,22 @@ fn path_stamps(context: &RunContext, changes: &[WorktreeChange]) -> PathStamps {
 fn path_stamp(context: &RunContext, path: &str) -> (u64, i64, i64) {
     let found = std::fs::symlink_metadata(context.layout.path(path));
     found.map_or((0, 0, 0), |found| (found.len(), found.mtime(), found.mtime_nsec()))
+}
+
+/// Returns the paths that the guard has written and that are about to be committed, or already are: what is held back, a
+/// nested repository, and what a later guard has removed again, are in no commit.
+pub(super) fn committed_paths(
+    repository: &Repository,
+    from: Id,
+    outcome: &IterationOutcome,
+    changes: &[WorktreeChange],
+) -> Result<Vec<String>, GitError> {
+    let Some(guard) = outcome.guard.as_ref().filter(|guard| !guard.wrote.is_empty()) else { return Ok(Vec::new()) };
+    let is_committed = |change: &&WorktreeChange| !change.path.ends_with(b"/");
+    let mut paths: BTreeSet<String> = changes.iter().filter(is_committed).map(WorktreeChange::display_path).collect();
+    if let Some(head) = repository.head()?.commit().filter(|head| *head != from) {
+        let committed = repository.changed_paths(&from, &head)?;
+        paths.extend(committed.iter().map(|path| String::from_utf8_lossy(path).into_owned()));
+    }
+    Ok(guard.wrote.iter().filter(|path| paths.contains(*path)).cloned().collect())
 }

@@ -2,8 +2,6 @@
 //!
 //! Idempotent: repeated after a crash it writes the same bytes, and recognizes a commit that was already made.
 
-use std::collections::BTreeSet;
-
 use protocol::answer::ReviewAnswer;
 use protocol::meta::{IterationMeta, ReviewFacts};
 use protocol::state::UsageTotal;
@@ -20,9 +18,7 @@ use runner_core::text::digest::Digest;
 use runner_core::text::json;
 use runner_core::tree;
 use runner_core::verdict::{SessionEnd, SessionTask, StopCause, Verdict, verdict_row};
-use runner_git::{
-    CommitRequest, GitError, HeldBackFiles, HoldBackRule, Id, Repository, UnstorableFile, WorktreeChange,
-};
+use runner_git::{CommitRequest, HeldBackFiles, HoldBackRule, Id, Repository, UnstorableFile, WorktreeChange};
 use runner_os::clock;
 use runner_os::error_chain::display_chain;
 use serde::{Deserialize, Serialize};
@@ -35,6 +31,7 @@ use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;
 use crate::worker::integrity::hold_back::hold_back_rule;
 use crate::worker::iteration::brief;
+use crate::worker::iteration::guard;
 use crate::worker::iteration::inspect;
 use crate::worker::journal::JournalEntry;
 use crate::worker::load::CommittedState;
@@ -143,7 +140,7 @@ impl<'a> Settlement<'a> {
             person_review: work.decision().map(person_review),
             head,
             parent,
-            guard_wrote: committed_guard_paths(repository, loaded.commit, outcome, &changes)?,
+            guard_wrote: guard::committed_paths(repository, loaded.commit, outcome, &changes)?,
             changes,
             hold_back: rule,
             tree: tree::canonical(&after.tree),
@@ -417,23 +414,6 @@ fn parent_commit(context: &RunContext, iter: u32, head: Option<Id>) -> Result<St
 /// Whether files that git cannot store may be left out: a cancelled run ends whatever is in its work tree.
 fn may_leave_unstorable(outcome: &IterationOutcome) -> bool {
     matches!(outcome.verdict, Verdict::Interrupted { by: StopCause::Cancel })
-}
-
-/// Returns the paths that the guard has written and that are about to be committed, or already are: what is held back,
-/// and what a later guard has removed again, is in no commit.
-fn committed_guard_paths(
-    repository: &Repository,
-    from: Id,
-    outcome: &IterationOutcome,
-    changes: &[WorktreeChange],
-) -> Result<Vec<String>, GitError> {
-    let Some(guard) = outcome.guard.as_ref().filter(|guard| !guard.wrote.is_empty()) else { return Ok(Vec::new()) };
-    let mut changed: BTreeSet<String> = changes.iter().map(WorktreeChange::display_path).collect();
-    if let Some(head) = repository.head()?.commit().filter(|head| *head != from) {
-        let committed = repository.changed_paths(&from, &head)?;
-        changed.extend(committed.iter().map(|path| String::from_utf8_lossy(path).into_owned()));
-    }
-    Ok(guard.wrote.iter().filter(|path| changed.contains(*path)).cloned().collect())
 }
 
 /// Returns the paths that the commit leaves out.
