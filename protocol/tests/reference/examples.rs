@@ -107,8 +107,8 @@ trait Wire: Serialize + DeserializeOwned + PartialEq + Debug {
     }
 }
 
-/// Task tree, usage and lost tests are parts of committed files, with fixed fields; variables can have any names.
-const CLOSED: [&str; 4] = ["tree", "usage", "env", "first_lost"];
+/// Task tree, usage, lost and flaky tests are parts of committed files, with fixed fields; variables can have any names.
+const CLOSED: [&str; 5] = ["tree", "usage", "env", "first_lost", "flakes"];
 
 /// Returns the paths of all objects to which a later version may add fields.
 fn objects(value: &Value) -> Vec<String> {

@@ -270,7 +270,7 @@ fn a_touched_receipt_is_refused() {
         Err(MessageError::Unexpected("Runner-Role: worker".to_owned()))
     );
     assert_eq!(touched("iter 0007", "iter 007"), Err(MessageError::Form { line: 1 }));
-    assert_eq!(touched("cost_usd=1.012345", "cost_usd=01.012345"), Err(MessageError::Form { line: 24 }));
+    assert_eq!(touched("cost_usd=1.012345", "cost_usd=01.012345"), Err(MessageError::Form { line: 25 }));
     assert_eq!(
         touched("iter 0007", "iteration 0007").map_err(|error| error.to_string().contains("malformed subject")),
         Err(true)
