@@ -66,7 +66,7 @@ pub enum Phase {
         /// The work to review.
         work: WorkResult,
         /// The green guard run.
-        guard: GuardEnd,
+        guard: Box<GuardEnd>,
         /// The previous reviewers, which failed.
         failed: Option<Box<ReviewEnd>>,
         /// Why the review is being stopped, if it is.
@@ -279,7 +279,7 @@ impl Phase {
             Self::Open | Self::Brief { .. } | Self::Work { .. } | Self::Over { .. } => 0,
             Self::Inspect { session, .. } => session.elapsed_ms,
             Self::Guard { work, earlier, .. } => work.elapsed_ms(earlier.ends(), None),
-            Self::Review { work, guard, failed, .. } => work.elapsed_ms([guard], failed.as_deref()),
+            Self::Review { work, guard, failed, .. } => work.elapsed_ms([guard.as_ref()], failed.as_deref()),
             Self::Settle { outcome } => outcome.elapsed_ms(),
         }
     }
@@ -343,7 +343,7 @@ pub fn decide(policy: &Policy, phase: Phase, event: IterationEvent) -> Result<Ph
         (Phase::Review { work, guard, failed, stop }, IterationEvent::ReviewEnded(review)) => {
             review::phase_after_review(
                 policy,
-                ReviewedWork { work, guard, review: review.with_earlier_reviews(failed.map(|failed| *failed)) },
+                ReviewedWork { work, guard: *guard, review: review.with_earlier_reviews(failed.map(|failed| *failed)) },
                 stop,
             )
         }

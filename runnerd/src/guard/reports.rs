@@ -157,7 +157,7 @@ mod tests {
         let (root, reports) = (home.path(), home.path().join("out/reports"));
         fs::create_dir_all(&reports).expect("reports");
         fs::write(reports.join("old.xml"), junit("old")).expect("old");
-        let future = SystemTime::now() + Duration::from_secs(86_400);
+        let future = SystemTime::now() + Duration::from_hours(24);
         fs::File::open(reports.join("old.xml")).and_then(|file| file.set_modified(future)).expect("a time");
         let globs = ["/out/reports/*.xml"];
         let write = |name: &str| fs::write(reports.join(name), junit(name)).expect("written");

@@ -108,7 +108,7 @@ fn headers_that_the_runner_does_not_write_are_named_and_a_signature_is_not() {
         |text| text.replace(" <", "\r <"),
         |text| text.lines().map(put_into_odd_zone).collect(),
         |text| text.replacen("> 1", "> 2", 1),
-        |text| text.replacen(">", ">\u{20}", 1),
+        |text| text.replacen('>', ">\u{20}", 1),
         |text| text.replace("author ", "author A <a@b> 1 +0000\nauthor "),
         |text| text.lines().filter(|line| !line.starts_with("author")).flat_map(|line| [line, "\n"]).collect(),
         |text| text.replace("\ncommitter ", "\ncommitter A <a@b>\ncommitter "),

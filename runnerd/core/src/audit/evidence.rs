@@ -86,10 +86,10 @@ pub(super) struct ReplayedOutcome {
 }
 
 impl ReplayedOutcome {
-    /// Returns what the table says of a red run before a green one; `None` if that cannot be known.
-    pub(super) fn flaky_guard(&self) -> Option<Option<GuardFlaky>> {
-        let judged = self.expected.as_ref().ok()?;
-        Some(judged.flaky_guard().map(GuardFlaky::from))
+    /// Returns what the table says of a red run before a green one; if that cannot be known, what the receipt says.
+    pub(super) fn flaky_guard(&self, receipt: &Receipt) -> Option<GuardFlaky> {
+        let Ok(judged) = &self.expected else { return receipt.guard_flaky.clone() };
+        judged.flaky_guard().map(GuardFlaky::from)
     }
 }
 
@@ -367,14 +367,15 @@ fn replay_phases(
     loop {
         let event = match &phase {
             // A stop during a person's decision can only have stopped the repeated guard.
-            Phase::Guard { earlier, .. } => match stop.take() {
-                Some(cause) => IterationEvent::Stop(cause),
-                None => {
+            Phase::Guard { earlier, .. } => {
+                if let Some(cause) = stop.take() {
+                    IterationEvent::Stop(cause)
+                } else {
                     let [first, second] = guards.ok_or(ReplayError::NoGuard)?;
                     let guard = if earlier.red.is_none() { first } else { second };
                     IterationEvent::GuardEnded(guard.clone())
                 }
-            },
+            }
             Phase::Review { .. } => IterationEvent::ReviewEnded(review.cloned().ok_or(ReplayError::NoReview)?),
             Phase::Settle { outcome } => return Ok(outcome.clone()),
             Phase::Open | Phase::Brief { .. } | Phase::Work { .. } => return Err(ReplayError::Unfinished),

@@ -362,7 +362,7 @@ impl IterationAudit<'_> {
             summary: self.to.run_state.last_summary.clone().unwrap_or_default(),
             attempts,
             guard_tests: GuardTests::between(&self.from.tests, &self.to.tests),
-            guard_flaky: replayed.flaky_guard().unwrap_or_else(|| receipt.guard_flaky.clone()),
+            guard_flaky: replayed.flaky_guard(receipt),
             notes: NameList::new(used),
             reverted: NameList::new(&self.to.run_state.reverted),
             hidden: NameList::new(&self.to.run_state.hidden),

@@ -1,4 +1,4 @@
-//! Reads from the reports of test runners, JUnit XML and SARIF, what became of each test.
+//! Reads from the reports of test runners, `JUnit` XML and SARIF, what became of each test.
 //!
 //! A report that is only partly readable counts as unreadable, since a test that it does not name would count as lost.
 //! Declared entities are never expanded.
@@ -102,7 +102,13 @@ fn read_junit(text: &str, tests: &mut Outcomes) -> Result<(), ReportFault> {
             Event::End(_) => close_element(&mut open, tests),
             Event::Eof if open.is_empty() && has_root => return Ok(()),
             Event::Eof => return Err(ReportFault::Cut),
-            _ => {}
+            Event::Text(_)
+            | Event::CData(_)
+            | Event::Comment(_)
+            | Event::Decl(_)
+            | Event::PI(_)
+            | Event::DocType(_)
+            | Event::GeneralRef(_) => {}
         }
     }
 }

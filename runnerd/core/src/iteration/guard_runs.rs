@@ -65,7 +65,7 @@ pub(super) fn phase_after_guard(
         }
         (None, ReviewPolicy::Off) => settle_phase(work, Some(guard), Verdict::Accepted),
         (None, ReviewPolicy::Human) => settle_phase(work, Some(guard), Verdict::Pending),
-        (None, ReviewPolicy::Agent) => Phase::Review { work, guard, failed: None, stop: None },
+        (None, ReviewPolicy::Agent) => Phase::Review { work, guard: Box::new(guard), failed: None, stop: None },
     }
 }
 

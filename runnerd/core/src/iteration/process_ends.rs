@@ -242,7 +242,7 @@ impl GuardEnd {
             return Self { flaky, ..self.with_earlier_run(Some(red)) };
         }
         let (history, elsewhere) = (self.history.clone(), self.elsewhere.clone());
-        Self { history, elsewhere, flaky, ..red.with_earlier_run(Some(self)) }
+        Self { flaky, history, elsewhere, ..red.with_earlier_run(Some(self)) }
     }
 }
 

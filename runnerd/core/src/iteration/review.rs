@@ -43,7 +43,7 @@ pub(super) fn reviewer_for(policy: &Policy, work: &WorkResult, guard: &GuardEnd)
 pub(super) fn phase_after_review(policy: &Policy, reviewed: ReviewedWork, stop: Option<StopCause>) -> Phase {
     let ReviewedWork { work, guard, review } = reviewed;
     if stop.is_none() && is_retried(&review) {
-        return Phase::Review { work, guard, failed: Some(Box::new(review)), stop: None };
+        return Phase::Review { work, guard: Box::new(guard), failed: Some(Box::new(review)), stop: None };
     }
     let verdict = review_verdict(policy, &review, stop);
     Phase::Settle { outcome: Box::new(IterationOutcome { work, guard: Some(guard), review: Some(review), verdict }) }

@@ -54,7 +54,9 @@ fn references_get_their_earlier_value() {
     let head = fixture.head();
     let large = [".git/ORIG_HEAD", ".git/packed-refs", ".git/refs/heads/new/ref", ".git/refs/heads/other"];
     fs::create_dir(fixture.path(".git/refs/heads/new")).unwrap();
-    large.iter().for_each(|name| lengthen(&fixture, name));
+    for name in &large {
+        lengthen(&fixture, name);
+    }
     assert_eq!(move_away(&fixture, &before), large);
     for name in ["packed", "other", "main"] {
         assert_eq!(fixture.git(&["rev-parse", name]), head.to_string());
