@@ -5,7 +5,7 @@ pub(crate) mod edits;
 pub(crate) mod index_diff;
 pub(crate) mod index_flags;
 
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter, ErrorKind, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -90,6 +90,15 @@ impl Repository {
 }
 
 impl Repository {
+    /// Writes the index of HEAD if a program has removed it: without one, every file counts as changed. In a sparse
+    /// checkout it stays missing, because a new one would say that the files outside are deleted.
+    pub fn restore_missing_index(&self) -> Result<(), GitError> {
+        let is_missing = self.index_path().symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        let is_sparse = || Ok(self.open()?.config_snapshot().boolean("core.sparseCheckout").unwrap_or(false));
+        let head = if is_missing && !is_sparse()? { self.head()?.commit() } else { None };
+        head.map_or(Ok(()), |head| self.rebuild_index(head))
+    }
+
     /// Replaces the index, whatever it has, with the files of a commit.
     pub(crate) fn rebuild_index(&self, commit: Id) -> Result<(), GitError> {
         let repo = self.open()?;

@@ -196,16 +196,16 @@ pub(crate) fn finish_interrupted(
     restore_after_guard(context, loaded, work, GuardEnd { wrote: written, ..GuardEnd::new(GuardEndKind::Cut) })
 }
 
-/// Clears what nothing can read, and makes HEAD name a commit: what the guard has written is compared with it. The check
+/// Clears what nothing can read, and makes HEAD name a commit and have an index: what the guard has written is compared with it. The check
 /// of history finds that HEAD is elsewhere.
 fn clear_after_guard(context: &RunContext, loaded: &CommittedState, iter: u32) -> Result<(), EffectError> {
     unreadable::clear_unreadable(context, iter, PhaseName::Guard)?;
     let (repository, branch) = (context.repository()?, context.branch());
-    if repository.head().is_ok() && repository.find_unreadable_ref(&branch)?.is_none() {
-        return Ok(());
+    if repository.head().is_err() || repository.find_unreadable_ref(&branch)?.is_some() {
+        let before = git_dir::read_snapshot(context, iter)?;
+        repository.repair_refs(&branch, &loaded.commit, before.as_ref())?;
     }
-    let before = git_dir::read_snapshot(context, iter)?;
-    Ok(repository.repair_refs(&branch, &loaded.commit, before.as_ref())?)
+    Ok(repository.restore_missing_index()?)
 }
 
 fn restore_after_guard(
