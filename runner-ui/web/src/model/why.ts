@@ -118,7 +118,10 @@ export function remarks(run: RunView): Remark[] {
   const unnamed = (run.tests?.lost ?? 0) - (run.tests?.first_lost.length ?? 0);
   if (unnamed > 0) add('look', `${unnamed} more tests that passed before do not pass now.`);
   for (const test of run.flakes ?? [])
-    add('quiet', `Failed, then passed on the same files: ${test.name ?? 'the guard, which named no test'} (${occasions(test)})`);
+    add(
+      'quiet',
+      `Failed, then passed on the same files: ${test.name ?? 'the guard, which named no test'} (${occasions(test)})`,
+    );
   for (const seen of run.secrets ?? []) add('bad', `${seen.path} contains the secret ${seen.variable}`);
   for (const path of run.reverted ?? [])
     add('look', `Restored, because the agent may not change it: ${path}`);
