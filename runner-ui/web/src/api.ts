@@ -45,7 +45,6 @@ export type TextName =
   | 'executor.log'
   | 'guard.log'
   | 'guard-accepted.log'
-  | 'guard-rerun.log'
   | 'reviewer.log'
   | 'output'
   | 'review'

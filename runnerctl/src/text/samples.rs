@@ -82,7 +82,6 @@ pub(crate) fn iteration() -> IterationView {
         usage: Some(UsageTotal { sessions: 1, cost_micro_usd: Some(412_000), ..UsageTotal::default() }),
         agent: Some("codex 0.169.0".into()),
         tests: None,
-        flaky: None,
         wait: None,
         phases: Vec::new(),
     }
@@ -130,7 +129,6 @@ pub(crate) fn run() -> RunView {
         reverted: Vec::new(),
         guard_changed: Vec::new(),
         tests: TestsView::default(),
-        flakes: Vec::new(),
         guard: Some(GuardFiles { watched: vec!["justfile".into()], is_blind: false, unknown: Vec::new() }),
         secrets: Vec::new(),
         notices: Vec::new(),

@@ -3,7 +3,6 @@
 mod cancels;
 mod ends;
 mod leftovers;
-mod reruns;
 mod slow;
 mod starts;
 mod stops;

@@ -10,7 +10,6 @@ mod explain;
 mod fallback;
 mod feedback;
 mod fixture;
-mod flakes;
 mod iteration;
 mod landing;
 mod next;
