@@ -16,6 +16,7 @@ pub mod doctor;
 pub mod error;
 pub mod event;
 pub mod explain;
+pub mod flakes;
 pub mod hex;
 pub mod hook;
 pub mod host;

@@ -67,7 +67,8 @@ pub struct IterationMeta {
     pub survivors_ended: u32,
     /// Files with secrets that the session changed.
     pub secrets: Vec<SecretFinding>,
-    /// Logs that are incomplete because of a disk error: the file, and the error.
+    /// Logs that are incomplete because of a disk error, and reports of tests that could not be read: the file, and the
+    /// error.
     pub log_faults: Vec<String>,
     /// Branches and tags outside the run that its processes moved, each with the old and the new commit.
     pub moved_refs: Vec<String>,

@@ -380,6 +380,8 @@ pub enum LogStream {
     Guard,
     /// The guard's output with the accepted definition, if it ran with both.
     GuardAccepted,
+    /// The guard's output the second time, if it failed and ran once more on the same files.
+    GuardRerun,
     /// The guard's output on the base, before the first iteration; it belongs to the run, whichever iteration is named.
     Baseline,
     /// The reviewer's output.
@@ -403,6 +405,7 @@ impl LogStream {
             Self::Agent => "executor.log",
             Self::Guard => "guard.log",
             Self::GuardAccepted => "guard-accepted.log",
+            Self::GuardRerun => "guard-rerun.log",
             Self::Baseline => "baseline.log",
             Self::Review => "reviewer.log",
             Self::ReviewAnswer => "review.json",

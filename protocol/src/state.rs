@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::SessionUsage;
+use crate::flakes::FlakyTest;
 use crate::words::{GuardOutcome, IterationStatus, VerdictName};
 
 /// `run_state.json`: the state that the next iteration needs besides the tree.
@@ -28,6 +29,10 @@ pub struct RunState {
     pub last_summary: Option<String>,
     /// `guard=` of the last iteration.
     pub last_guard: Option<GuardOutcome>,
+    /// Whether a person must review the last iteration, whatever `[review]` says: with a changed definition of the guard,
+    /// tests that passed before no longer do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub review_required: bool,
     /// Faults since the last answer.
     pub consecutive_faults: u32,
     /// Repetitions of the same status and summary.
@@ -57,6 +62,9 @@ pub struct RunState {
     /// Paths of the working tree that were moved away while the last session ran: its program would have obeyed them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<String>,
+    /// Tests that failed in this run and then passed on the same files, last first, at most 50.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flakes: Vec<FlakyTest>,
     /// Tokens and cost of the run.
     pub usage: UsageTotal,
     /// Time spent in sessions and guards, the baseline included, in milliseconds.
@@ -74,6 +82,7 @@ impl Default for RunState {
             last_status: None,
             last_summary: None,
             last_guard: None,
+            review_required: false,
             consecutive_faults: 0,
             stall: Stall::default(),
             decomposed_in_row: 0,
@@ -87,6 +96,7 @@ impl Default for RunState {
             guard_definition: BTreeMap::new(),
             reverted: Vec::new(),
             hidden: Vec::new(),
+            flakes: Vec::new(),
             usage: UsageTotal::default(),
             elapsed_ms: 0,
         }

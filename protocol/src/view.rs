@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::branch::RunCheckout;
 use crate::command::{Command, NextSteps};
 use crate::doctor::GuardFiles;
+use crate::flakes::{FlakyRunView, FlakyTest};
 use crate::meta::{IterationMeta, PhaseTime, SecretFinding};
 use crate::path::WirePath;
 use crate::state::UsageTotal;
@@ -269,6 +270,9 @@ pub struct RunView {
     /// The tests that its guard names.
     #[serde(default)]
     pub tests: TestsView,
+    /// Tests that failed in this run and then passed on the same files, last first, at most 50.
+    #[serde(default)]
+    pub flakes: Vec<FlakyTest>,
     /// The watched files of the guard; null if the committed state cannot be read.
     pub guard: Option<GuardFiles>,
     /// Files with secrets from the last iterations.
@@ -406,6 +410,9 @@ pub struct IterationView {
     /// How the tests that passed changed, if they did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestsChange>,
+    /// What failed before the guard passed on the same files, if that happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flaky: Option<FlakyRunView>,
     /// Number of the wait that it led to, if it left no commit: the iteration was then started again under the same
     /// number.
     pub wait: Option<u32>,
@@ -431,6 +438,7 @@ impl From<&IterationMeta> for IterationView {
             usage: Some(UsageTotal::from(&meta.usage)),
             agent: Some(meta.agent.clone()),
             tests: None,
+            flaky: None,
             wait: None,
             phases: meta.phases.clone(),
         }

@@ -185,6 +185,7 @@ impl WorkTreeRecords {
             reverted: state.reverted.clone(),
             guard: None,
             guard_changed: Vec::new(),
+            flakes: state.flakes.clone(),
             tests: TestsView::from(&self.read_json::<TestRecord>(&["state", "tests.json"]).unwrap_or_default()),
             secrets: Vec::new(),
             notices: Vec::new(),

@@ -20,11 +20,12 @@ use crate::wire::Session;
 use crate::{assets, compress, headers, steer, stream};
 
 /// The texts of an iteration's record, by the last segment of their path.
-pub(crate) const TEXTS: [(&str, LogStream); 9] = [
+pub(crate) const TEXTS: [(&str, LogStream); 10] = [
     ("prompt", LogStream::Prompt),
     ("executor.log", LogStream::Agent),
     ("guard.log", LogStream::Guard),
     ("guard-accepted.log", LogStream::GuardAccepted),
+    ("guard-rerun.log", LogStream::GuardRerun),
     ("reviewer.log", LogStream::Review),
     ("review", LogStream::ReviewAnswer),
     ("output", LogStream::Output),

@@ -78,7 +78,7 @@ struct OfLog {
     run: Option<String>,
     /// Number of the iteration; default: the live one, otherwise the last one.
     iteration: Option<u32>,
-    /// `guard`, `agent`, `diff`, `prompt`, `output`, `review`, `guard_accepted` or `baseline`.
+    /// `guard`, `agent`, `diff`, `prompt`, `output`, `review`, `guard_accepted`, `guard_rerun` or `baseline`.
     what: LogStream,
     /// First byte to read; default: the last `bytes` bytes are read.
     offset: Option<u64>,

@@ -1,13 +1,17 @@
 //! Runs the guard, the project's own checks, as configured, and turns its result into facts.
 
+mod reports;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use runner_config::GuardConfig;
-use runner_core::feedback::{read_test_results, reduce};
+use protocol::words::GuardOutcome;
+use runner_config::{GuardConfig, Patterns};
+use runner_core::feedback::{list_failing_names, read_test_results, reduce};
 use runner_core::iteration::transition::MAX_FAILURE;
 use runner_core::iteration::{GuardEnd, GuardEndKind};
+use runner_core::message::NameList;
 use runner_core::text::digest::Digest;
 use runner_core::text::redact::Secrets;
 use runner_process::{
@@ -16,6 +20,7 @@ use runner_process::{
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use self::reports::ReportWatch;
 use crate::repo::durable;
 
 /// The name of the guard itself in messages.
@@ -30,6 +35,8 @@ pub struct GuardCall<'a> {
     pub display_name: &'static str,
     /// The command, and how much of its output is kept.
     pub config: &'a GuardConfig,
+    /// The reports from which its tests are read; `None` if its tests do not matter.
+    pub reports: Option<&'a Patterns>,
     /// Root of the work tree.
     pub folder: &'a Path,
     /// Its environment.
@@ -58,12 +65,17 @@ pub async fn run_guard(
 ) -> Result<GuardEnd, SpawnError> {
     let (log, mark, lock) = (guard.log.clone(), guard.mark.clone(), guard.lock.clone());
     let display_name = guard.display_name;
+    let watch = tokio::task::block_in_place(|| guard.reports.and_then(|globs| ReportWatch::begin(guard.folder, globs)));
     match runner_process::run_program(launcher, program_spec(guard), stop).await {
         Ok(mut report) => {
             runner_process::wait_until_gone(&mark, &lock, report.still_alive.take()).await;
             // A check may have put something else in the place of the log: that does not count as output.
             Ok(tokio::task::block_in_place(|| {
-                guard_end(&report, &durable::read(&log).ok().flatten().unwrap_or_default())
+                let end = guard_end(&report, &durable::read(&log).ok().flatten().unwrap_or_default());
+                match watch {
+                    Some(watch) => with_reports(end, &watch),
+                    None => end,
+                }
             }))
         }
         Err(error) if error.is_misconfigured() => {
@@ -105,12 +117,23 @@ fn guard_end(report: &ProgramReport, output: &[u8]) -> GuardEnd {
     GuardEnd {
         digest: Some(Digest::compute(output).to_string()),
         output: reduce(output, MAX_FAILURE),
-        tests: is_whole.then(|| read_test_results(output)),
+        tests: is_whole.then(|| read_test_results(output)).flatten(),
+        failing: NameList::new(list_failing_names(output)),
         elapsed_ms: u64::try_from(report.elapsed.as_millis()).unwrap_or(u64::MAX),
         survivors: report.survivors,
         log_fault: report.log_fault.as_ref().map(ToString::to_string),
         containment: Some(report.containment),
         ..GuardEnd::new(how)
+    }
+}
+
+/// Returns the end with the tests that the reports name, or why they are unknown.
+fn with_reports(end: GuardEnd, watch: &ReportWatch) -> GuardEnd {
+    match watch.read_results() {
+        Ok(results) => GuardEnd { tests: Some(results), ..end },
+        // Before a red guard comes to its tests, there are no reports.
+        Err(_) if end.outcome() != GuardOutcome::Pass => GuardEnd { tests: None, ..end },
+        Err(fault) => GuardEnd { tests: None, report_fault: Some(fault), ..end },
     }
 }
 

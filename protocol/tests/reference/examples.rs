@@ -15,6 +15,7 @@ use protocol::delivery::{DescribeParams, DescribeReply, FeedbackItem, FeedbackKi
 use protocol::doctor::{AgentFacts, AgentFitness, GuardFiles, GuardSuggestion, RepositoryFacts};
 use protocol::event::{Activity, ActivityKind, Event, EventKind};
 use protocol::explain::{Ending, EndingView, ExplainReply, LeafView, NextView, RoleReason, StepView};
+use protocol::flakes::{FlakyRunView, FlakyTest};
 use protocol::landing::{
     LandForm, LandOutcome, LandParams, LandReply, LandedCheck, LandedCommit, LandedParams, LandedReport, LandedState,
     ResolveParams, RunLanding,
@@ -106,8 +107,8 @@ trait Wire: Serialize + DeserializeOwned + PartialEq + Debug {
     }
 }
 
-/// Task tree, usage and lost tests are parts of committed files, with fixed fields; variables can have any names.
-const CLOSED: [&str; 4] = ["tree", "usage", "env", "first_lost"];
+/// Task tree, usage, lost and flaky tests are parts of committed files, with fixed fields; variables can have any names.
+const CLOSED: [&str; 5] = ["tree", "usage", "env", "first_lost", "flakes"];
 
 /// Returns the paths of all objects to which a later version may add fields.
 fn objects(value: &Value) -> Vec<String> {
@@ -371,6 +372,7 @@ fn iteration() -> IterationView {
         usage: Some(usage(1)),
         agent: Some("codex codex-cli 0.169.0".into()),
         tests: Some(TestsChange { added: 3, lost: 1, names: vec!["shop tests::rounds".to_owned()] }),
+        flaky: Some(FlakyRunView { names: vec!["tests/test_net.py::test_get".to_owned()], more: 0 }),
         wait: None,
         phases: vec![
             PhaseTime { phase: PhaseName::Work, duration_ms: 170_100 },
@@ -463,6 +465,12 @@ fn views_of_runs() -> Vec<Example> {
             lost: 1,
             first_lost: vec![LostTest { name: "shop tests::rounds".to_owned(), iter: 2, now: TestAbsence::Skipped }],
         },
+        flakes: vec![FlakyTest {
+            name: Some("tests/test_net.py::test_get".to_owned()),
+            count: 3,
+            first_node: "root.1".to_owned(),
+            last_iter: 2,
+        }],
         guard: Some(GuardFiles { watched: vec!["justfile".into()], is_blind: false, unknown: Vec::new() }),
         secrets: Vec::new(),
         notices: Vec::new(),

@@ -53,7 +53,7 @@ class Repository {
       (model === null ? '' : `\nmodel = "${model}"`);
     await writeFile(
       join(this.repo, '.runner/state/config.toml'),
-      `${limits}[executor]\n${executor}\n\n[guard]\ncommand = ${command('guard')}\nbaseline = false\n${more}`,
+      `${limits}[executor]\n${executor}\n\n[guard]\ncommand = ${command('guard')}\nbaseline = false\nflakes = false\n${more}`,
     );
     await this.#commit('Set up the runner');
   }

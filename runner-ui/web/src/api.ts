@@ -45,6 +45,7 @@ export type TextName =
   | 'executor.log'
   | 'guard.log'
   | 'guard-accepted.log'
+  | 'guard-rerun.log'
   | 'reviewer.log'
   | 'output'
   | 'review'

@@ -572,6 +572,10 @@ export interface RunView {
    */
   elapsed_ms: number;
   /**
+   * Tests that failed in this run and then passed on the same files, last first, at most 50.
+   */
+  flakes?: FlakyTest[];
+  /**
    * A git command that takes long.
    */
   git_wait?: GitWaitView | null;
@@ -667,6 +671,27 @@ export interface ChangeView {
    * The request, in one line.
    */
   text: string;
+}
+/**
+ * A test that failed and then passed on the same files.
+ */
+export interface FlakyTest {
+  /**
+   * Number of times in this run.
+   */
+  count: number;
+  /**
+   * The task whose guard it was the first time.
+   */
+  first_node: string;
+  /**
+   * The iteration of the last time.
+   */
+  last_iter: number;
+  /**
+   * Its name, with its file if that is known; null for a guard that failed without naming a test.
+   */
+  name?: string | null;
 }
 /**
  * A git command that takes long; the daemon does nothing else in the repository until it ends.
@@ -836,6 +861,10 @@ export interface IterationView {
    * When it ended.
    */
   ended_at?: string | null;
+  /**
+   * What failed before the guard passed on the same files, if that happened.
+   */
+  flaky?: FlakyRunView | null;
   guard: GuardOutcome;
   /**
    * Number.
@@ -876,6 +905,19 @@ export interface IterationView {
    * number.
    */
   wait?: number | null;
+}
+/**
+ * What failed in an iteration before its guard passed on the same files.
+ */
+export interface FlakyRunView {
+  /**
+   * Number of tests besides those.
+   */
+  more: number;
+  /**
+   * The first tests; empty if the guard named none.
+   */
+  names: string[];
 }
 /**
  * The duration of one phase.
@@ -1117,7 +1159,8 @@ export interface IterationMeta {
    */
   iter: number;
   /**
-   * Logs that are incomplete because of a disk error: the file, and the error.
+   * Logs that are incomplete because of a disk error, and reports of tests that could not be read: the file, and the
+   * error.
    */
   log_faults: string[];
   mode: Mode;

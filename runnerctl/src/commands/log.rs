@@ -82,6 +82,9 @@ struct StreamFlags {
     /// What the guard printed with its approved files, where it ran with both
     #[arg(long)]
     guard_accepted: bool,
+    /// What the guard printed the second time, where it failed and ran once more
+    #[arg(long)]
+    guard_rerun: bool,
     /// What the guard printed on the base commit, before the first iteration
     #[arg(long, conflicts_with = "node")]
     baseline: bool,
@@ -105,6 +108,7 @@ impl StreamFlags {
             (self.agent, LogStream::Agent),
             (self.guard, LogStream::Guard),
             (self.guard_accepted, LogStream::GuardAccepted),
+            (self.guard_rerun, LogStream::GuardRerun),
             (self.baseline, LogStream::Baseline),
             (self.review, LogStream::Review),
             (self.prompt, LogStream::Prompt),
@@ -288,6 +292,9 @@ fn render_summary(reply: &IterationReply, has_record: bool, screen: &Screen) -> 
     }
     if let Some(tests) = &reply.iteration.tests {
         fact("tests", tests.to_string().into());
+    }
+    if let Some(flaky) = &reply.iteration.flaky {
+        fact("flaky", flaky.to_string().into());
     }
     if let Some(commit) = &reply.iteration.commit {
         fact("commit", commit.into());

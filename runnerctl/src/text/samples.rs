@@ -82,6 +82,7 @@ pub(crate) fn iteration() -> IterationView {
         usage: Some(UsageTotal { sessions: 1, cost_micro_usd: Some(412_000), ..UsageTotal::default() }),
         agent: Some("codex 0.169.0".into()),
         tests: None,
+        flaky: None,
         wait: None,
         phases: Vec::new(),
     }
@@ -129,6 +130,7 @@ pub(crate) fn run() -> RunView {
         reverted: Vec::new(),
         guard_changed: Vec::new(),
         tests: TestsView::default(),
+        flakes: Vec::new(),
         guard: Some(GuardFiles { watched: vec!["justfile".into()], is_blind: false, unknown: Vec::new() }),
         secrets: Vec::new(),
         notices: Vec::new(),

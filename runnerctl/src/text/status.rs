@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use protocol::branch::RunCheckout;
+use protocol::flakes::FlakyTest;
 use protocol::shell;
 use protocol::test_record::TestsView;
 use protocol::view::{DiskView, GitWaitView, NodeRef, PhaseView, PublishedView, RunSummary, RunView, StatusView};
@@ -220,6 +221,7 @@ fn run_facts(run: &RunView, screen: &Screen) -> Vec<(&'static str, TableCell)> {
         facts.push(("guard", TableCell::styled(WARN, &text)));
     }
     facts.extend(render_tests(&run.tests).map(|tests| ("tests", tests)));
+    facts.extend(render_flakes(&run.flakes).map(|flakes| ("flaky", flakes)));
     if run.guard.as_ref().is_some_and(|guard| guard.is_blind) {
         facts.push(("guard", TableCell::styled(WARN, UNWATCHED)));
     }
@@ -291,6 +293,13 @@ fn render_tests(tests: &TestsView) -> Option<TableCell> {
     let names: Vec<String> = tests.first_lost.iter().map(ToString::to_string).collect();
     let lost = render_first(&names, usize::try_from(tests.lost).unwrap_or(usize::MAX));
     Some(TableCell::styled(WARN, &format!("{passed}; not any more: {lost}")))
+}
+
+/// Which tests failed and then passed on the same files, and how often; `None` if none did.
+fn render_flakes(flakes: &[FlakyTest]) -> Option<TableCell> {
+    let names: Vec<String> = flakes.iter().map(ToString::to_string).collect();
+    let text = format!("failed, then passed on the same files: {}", render_first(&names, names.len()));
+    (!names.is_empty()).then(|| TableCell::styled(WARN, &text))
 }
 
 fn render_phase(iteration: u32, phase: &PhaseView, screen: &Screen) -> String {

@@ -16,7 +16,7 @@ const BYTE_BUDGET: usize = 16 << 20;
 pub(crate) const RESERVED_ROWS: u16 = 3;
 
 /// The files, in the order of their tabs.
-pub(crate) const STREAMS: [(LogStream, &str); 8] = [
+pub(crate) const STREAMS: [(LogStream, &str); 9] = [
     (LogStream::Agent, "agent"),
     (LogStream::Guard, "guard"),
     (LogStream::Prompt, "prompt"),
@@ -24,6 +24,7 @@ pub(crate) const STREAMS: [(LogStream, &str); 8] = [
     (LogStream::Output, "answer"),
     (LogStream::Review, "review"),
     (LogStream::GuardAccepted, "accepted"),
+    (LogStream::GuardRerun, "rerun"),
     (LogStream::Baseline, "base"),
 ];
 

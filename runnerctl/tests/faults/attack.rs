@@ -354,9 +354,7 @@ mod slow {
             let kept = repo.path().join(format!(".runner/iterations/attacked/0001/reverted/state__{file}"));
             assert_eq!(fs::metadata(&kept).expect("it is kept").len(), 5 << 30, "{file}");
         }
-        let status = fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("the daemon is alive");
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its memory");
-        let peak: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
+        let peak = daemon.peak_memory_kib();
         assert!(peak < 512 * 1024, "{peak} KiB of memory were used");
         assert_eq!(receipts.len(), 2);
         assert_survived(&home, &repo, &["mine\n"]);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const PROMISES: u32 = 15;
-const ROWS: u32 = 119;
+const ROWS: u32 = 120;
 /// Minimum number of rows that have a test; the table says why the others have none.
 const FEWEST_TESTED: usize = 105;
 

@@ -275,6 +275,75 @@ fn row_84_pipes_where_git_reads_a_file_are_waited_for_by_nobody() {
 }
 
 #[test]
+fn row_85_file_of_git_that_is_too_large_is_kept_aside_without_being_read() {
+    let (home, repo) = prepare();
+    repo.git(&["tag", "theirs"]);
+    repo.git(&["pack-refs", "--all"]);
+    let large = ["index", "packed-refs", "shallow", "commondir", "ORIG_HEAD", "refs/heads/new"];
+    let daemon = home.daemon();
+    run_one(&home, &repo, &large.map(|name| format!("truncate -s 3G .git/{name}\n")).concat());
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
+    let reverted = reverted_paths(&repo);
+    for name in large.map(|name| format!(".git/{name}")) {
+        assert!(reverted.contains(&name), "{name}: {reverted:?}");
+    }
+    for name in ["index", "packed-refs"] {
+        let aside = repo.path().join(format!(".runner/iterations/x/0001/reverted/.git__{name}"));
+        assert_eq!(fs::metadata(&aside).expect("it is kept aside").len(), 3 << 30, "{name}");
+    }
+    assert_eq!(repo.git(&["tag"]), "theirs");
+    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    let peak = daemon.peak_memory_kib();
+    assert!(peak < 512 * 1024, "{peak} KiB of memory were used");
+    assert_survived(&home, &repo, &["mine\n"]);
+}
+
+#[test]
+fn row_84_pipes_that_a_guard_leaves_are_waited_for_by_nobody() {
+    let (home, repo) = prepare();
+    let _daemon = home.daemon();
+    repo.script()
+        .guard_always("mkfifo .gitignore; rm -f .git/packed-refs .git/index; mkfifo .git/packed-refs .git/index");
+    run_one(&home, &repo, "true");
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
+    for name in [".gitignore", ".git/index", ".git/packed-refs"] {
+        assert!(reverted_paths(&repo).iter().any(|reverted| reverted == name), "{name}: {:?}", reverted_paths(&repo));
+    }
+    assert_survived(&home, &repo, &["mine\n"]);
+}
+
+#[test]
+fn row_75_head_and_branch_that_a_guard_garbles_are_made_again() {
+    for deed in
+        ["rm .git/HEAD; mkfifo .git/HEAD", ": > .git/HEAD", "truncate -s 3G .git/refs/heads/runner/x .git/index"]
+    {
+        let (home, repo) = prepare();
+        let _daemon = home.daemon();
+        repo.script().guard_always(deed);
+        run_one(&home, &repo, "true");
+        assert_eq!(list_verdicts(&repo).len(), 1, "{deed}");
+        assert_survived(&home, &repo, &["mine\n"]);
+    }
+}
+
+#[test]
+fn row_85_rule_file_that_is_too_large_is_kept_aside_without_being_read() {
+    let (home, repo) = prepare();
+    repo.write("sub/.gitignore", "out\n").commit("Ignore");
+    let _daemon = home.daemon();
+    let guard = "truncate -s 3G .gitmodules";
+    repo.script().guard_always(guard);
+    run_one(&home, &repo, "truncate -s 3G .gitattributes sub/.gitignore");
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
+    for name in [".gitattributes", ".gitmodules", "sub/.gitignore"] {
+        assert!(reverted_paths(&repo).iter().any(|reverted| reverted == name), "{name}: {:?}", reverted_paths(&repo));
+        let aside = format!(".runner/iterations/x/0001/reverted/{}", name.replace('/', "__"));
+        assert_eq!(fs::metadata(repo.path().join(aside)).expect("it is kept aside").len(), 3 << 30, "{name}");
+    }
+    assert_survived(&home, &repo, &["mine\n"]);
+}
+
+#[test]
 fn row_84_head_that_became_a_pipe_is_made_again() {
     assert_restored("rm .git/HEAD; mkfifo .git/HEAD");
 }

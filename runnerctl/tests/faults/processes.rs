@@ -3,6 +3,7 @@
 mod cancels;
 mod ends;
 mod leftovers;
+mod reruns;
 mod slow;
 mod starts;
 mod stops;

@@ -102,7 +102,7 @@ fn forge_commit(scene: &LandingScene, file: &str, text: &str) -> String {
     scene.git(&["checkout", "-q", "--detach", "runner/a"]);
     scene.repo.write(file, text);
     scene.git(&["add", file]);
-    scene.git(&["commit", "-q", "--amend", "--no-edit"]);
+    scene.git(&["commit", "-q", "--amend", "--no-edit", "--reset-author"]);
     let forged = scene.git(&["rev-parse", "HEAD"]);
     scene.on_main();
     forged

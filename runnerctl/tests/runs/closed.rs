@@ -1,6 +1,6 @@
 //! Files that a session makes unreadable to its own user: they are committed as if they were readable.
 
-use runner_testkit::run_unprivileged;
+use runner_testkit::{Config, run_unprivileged};
 
 use crate::play::{RunPlay, sample};
 
@@ -59,5 +59,19 @@ fn a_folder_that_a_session_makes_read_only_can_be_written_by_the_next_one() {
         play.script().step(2, "echo new > kept/more && echo new > out/more && echo yes > seen; answer retry 'Later.'");
         play.run().exits(4);
         assert_eq!(play.repo.show("HEAD", "seen"), "yes");
+    });
+}
+
+#[test]
+fn a_file_of_the_guard_that_git_ignores_is_read_by_it_though_a_session_has_closed_it() {
+    run_unprivileged(|| {
+        let configure = |config: Config| config.top("max_iterations = 1").guard("definition = [\"local.sh\"]");
+        let play = RunPlay::with_tree(&sample(), configure);
+        play.repo.write(".gitignore", "local.sh\n").commit("Ignore");
+        play.repo.write("local.sh", "exit 0\n");
+        play.script().step(1, "echo new > file; chmod 000 local.sh; answer done 'Done.'").guard_always("sh ./local.sh");
+        play.run().exits(4);
+        let receipt = play.repo.receipts().pop().expect("an iteration was settled");
+        assert_eq!((receipt.verdict(), receipt.trailer("Runner-Guard-Changed")), ("Accepted", None));
     });
 }

@@ -22,7 +22,7 @@ fn a_guard_that_discards_the_whole_change_is_red_and_the_change_is_kept() {
     let play = play_discard("git checkout -q . && git clean -qfd", deed);
     assert_eq!((play.repo.show("HEAD", "kept.txt"), play.repo.show("HEAD", "a/new.txt")), ("new".into(), "new".into()));
     assert_eq!(play.repo.git(&["ls-tree", "HEAD", "run", "gone.txt"]).split(' ').next(), Some("100755"));
-    let reason = "The guard discarded 4 files of this change: a/new.txt, gone.txt, kept.txt, run.";
+    let reason = "The guard discarded 4 files (a/new.txt, gone.txt, kept.txt, run) of this change. They are restored";
     assert!(play.record(1, "guard.log").contains(reason), "{}", play.record(1, "guard.log"));
     let failure = play.repo.feedback("HEAD").nodes["b"].failures.last().cloned().expect("it failed");
     assert!(failure.text.contains(reason), "{}", failure.text);
@@ -82,6 +82,8 @@ fn a_guard_that_resets_a_submodule_is_red_and_its_folder_stays() {
          answer done 'Done.'",
     );
     play.run_first(4).assert_row(&RED);
+    let reason = "The guard discarded 1 submodule (sub) of this change. Submodules stay as the guard left them";
+    assert!(play.record(1, "guard.log").contains(reason), "{}", play.record(1, "guard.log"));
     assert_eq!(play.repo.read("sub/inner.txt"), "one\n");
     assert_eq!(play.repo.git(&["log", "-1", "--format=%s", "refs/runner/guard/play"]), "Bump");
 }

@@ -299,6 +299,8 @@ fn forge_bookkeeping(forge: &BranchForge) {
         let at = format!("{RUN_STATE}: {field}");
         forge.assert_finds(field, &state(forge.index_of("iter 0003"), change), violation(Rule::RunState, &at));
     }
+    let required = state(forge.index_of("iter 0003"), |state| state.review_required = true);
+    forge.assert_finds("a review that nothing requires", &required, violation(Rule::RunState, RUN_STATE));
     let first = (forge.index_of("iter 0001"), false);
     let edited = forge.with_file(first, FEEDBACK, |text| text.replace("Not yet.", "Fine."));
     forge.assert_finds("edited feedback", &edited, violation(Rule::Feedback, "feedback.json: nodes"));

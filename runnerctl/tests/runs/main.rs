@@ -18,6 +18,7 @@ mod discards;
 mod elsewhere;
 mod explain;
 mod fallback;
+mod flakes;
 mod flood;
 mod forged_index;
 mod forgeries;

@@ -1,6 +1,7 @@
 //! The names of tests that a guard prints: which are kept, and which count as lost.
 
 use protocol::test_record::{TestAbsence, TestRecord};
+use protocol::words::RunStatus;
 
 use crate::audits::parse_report;
 use crate::play::{RunPlay, sample};
@@ -49,6 +50,32 @@ fn a_lost_test_is_named_until_it_passes_again() {
     let report = parse_report(&play.home.ctl_in(&play.repo, &["verify", "--json"]));
     assert_eq!(report.findings, []);
     assert_shown(&play);
+}
+
+#[test]
+fn a_lost_test_with_a_changed_guard_waits_for_a_person() {
+    let play = named_play(3);
+    let config = play.repo.read(CONFIG).replace("definition = []", "definition = [\"/ci.sh\"]");
+    play.repo.write(CONFIG, &config);
+    play.repo.write("ci.sh", "cat tests.txt\n").commit("Check");
+    let script = play.script();
+    script.guard_always("sh ./ci.sh");
+    script.step(1, "echo 'test adds ... ok' > tests.txt; answer done 'One.'");
+    script.step(2, "echo 'cat sums.txt' > ci.sh; echo 'test sums ... ok' > sums.txt; answer done 'Two.'");
+    play.start_run();
+    play.client().wait_for(play.repo.path(), RunStatus::Waiting);
+    assert_eq!(play.iteration_at(1).receipt.trailer("Runner-Verdict"), Some("Accepted"), "lost tests only inform");
+    let seen = play.iteration_at(2);
+    assert_eq!(seen.receipt.trailer("Runner-Verdict"), Some("Pending"));
+    assert_eq!(seen.receipt.trailer("Runner-Guard-Tests"), Some("+1 -1 adds"));
+    let reason = play.client().run(play.repo.path()).summary.reason.expect("it says what it waits for");
+    assert!(reason.message.contains("the guard's definition has changed"), "{}", reason.message);
+    assert!(play.repo.run_state("HEAD").review_required);
+    play.home.review_in(&play.repo, &["approve"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    assert_eq!(play.iteration_at(3).receipt.trailer("Runner-Verdict"), Some("Accepted"));
+    let report = parse_report(&play.home.ctl_in(&play.repo, &["verify", "--json"]));
+    assert_eq!(report.findings, []);
 }
 
 /// Asserts that lost tests are in the next prompt, in the log and in the status.

@@ -93,8 +93,12 @@ pub struct GuardConfig {
     pub definition: Option<Patterns>,
     /// What follows when an agent changed one of them.
     pub on_change: ChangePolicy,
+    /// The reports of test runners that name the tests; empty if the output names them.
+    pub reports: Patterns,
     /// Whether the guard runs before the first session.
     pub baseline: bool,
+    /// Whether a red guard runs once more on the same files.
+    pub flakes: bool,
 }
 
 /// The `[review]` section.

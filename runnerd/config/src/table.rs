@@ -216,7 +216,19 @@ const GUARD: &[KeyDefinition] = &[
         Toml("\"both\""),
         "If an agent changes those files: \"both\" runs the guard with the agent's and with the accepted files, and both must be green; \"report\" reports the change; \"revert\" restores the accepted files first.",
     ),
+    KeyDefinition::new(
+        "reports",
+        Patterns(GlobSubject::Paths),
+        Toml("[]"),
+        "Reports of test runners, JUnit XML or SARIF, that the guard writes, as globs such as \"/target/nextest/**/junit.xml\"; the names of tests come from them. An empty list takes the names from the guard's output.",
+    ),
     KeyDefinition::new("baseline", Flag, Toml("true"), "Whether the guard runs once before the first session."),
+    KeyDefinition::new(
+        "flakes",
+        Flag,
+        Toml("true"),
+        "Whether a guard that fails runs once more on the same files, and a task is not charged if it passes then.",
+    ),
 ];
 
 const REVIEW: &[KeyDefinition] = &[

@@ -82,7 +82,7 @@ fn the_defaults_are_those_of_the_specification() {
     assert_eq!(config.guard.command, ["just", "ci"]);
     assert_eq!(config.guard.output_limit_bytes, 1 << 20);
     assert_eq!(config.guard.on_change, ChangePolicy::Both);
-    assert!(config.guard.baseline);
+    assert!(config.guard.baseline && config.guard.flakes);
     assert_eq!(config.review.by, ReviewPolicy::Off);
     assert_eq!(config.prompt.budget_bytes, 40960);
     assert_eq!(config.git.max_file_bytes, 50 << 20);

@@ -17,13 +17,15 @@ mod lines;
 mod normalize;
 mod report_parsers;
 mod test_outcomes;
+mod test_reports;
 
 use crate::text::clip::ClipOptions;
 use crate::text::fence;
 use classify::OutputClassifier;
-pub use failure_view::list_failures;
+pub use failure_view::{list_failing_names, list_failures};
 pub use fingerprint::{FailureFingerprint, fingerprint_failure};
 pub use test_outcomes::read_test_results;
+pub use test_reports::read_test_reports;
 
 /// Prefix of every text with failures in front.
 const HEADING: &str = "[failures: ";

@@ -4,12 +4,14 @@
 //! content cannot be judged. Who made an object, and what follows, is not decided here.
 
 mod commit;
+mod ident;
 mod name;
 mod tree;
 
 use std::collections::BTreeSet;
 
 pub use commit::{HeaderFault, RawCommit, find_header_fault, is_utf8_encoding, message_encoding};
+pub use ident::clean_ident_field;
 pub use name::{is_dot_git, is_dot_gitmodules, is_like_runner_path};
 pub use tree::{FaultTarget, GitTreeFault, RawEntry, TreeId};
 

@@ -4,6 +4,7 @@
 //! same events after a restart leads to the same phase. Runs no effects itself.
 
 pub mod forecast;
+mod guard_runs;
 mod process_ends;
 mod review;
 pub mod session_failure;
@@ -12,17 +13,17 @@ pub mod tree_examination;
 mod work_result;
 
 use protocol::words::{Containment, GuardOutcome, Mode, PhaseName};
-use runner_config::ReviewPolicy;
 use serde::{Deserialize, Serialize};
 
-pub use self::process_ends::{GuardEnd, GuardEndKind, ReviewEnd, ReviewEndKind, describe_discarded};
+pub use self::guard_runs::EarlierGuards;
+pub use self::process_ends::{DiscardedChange, GuardEnd, GuardEndKind, ReviewEnd, ReviewEndKind};
 use self::review::ReviewedWork;
 pub use self::work_result::{WorkResult, WorkSource};
+use crate::guard::flakes::FlakyGuard;
 use crate::policy::Policy;
 use crate::run::blocker::Blocker;
 use crate::verdict::{
-    FaultKind, JudgeInput, RuleBreach, SessionEnd, SessionFinding, SessionJudgement, SessionTask, StopCause,
-    TreeFinding, Verdict, judge, timeout_verdict,
+    JudgeInput, SessionEnd, SessionFinding, SessionJudgement, SessionTask, StopCause, TreeFinding, Verdict, judge,
 };
 
 /// The phase of an iteration, with everything its effect needs.
@@ -55,10 +56,8 @@ pub enum Phase {
     Guard {
         /// The work to check.
         work: WorkResult,
-        /// The previous guard run, which was green with a definition other than the accepted one.
-        green: Option<Box<GuardEnd>>,
-        /// The previous guard run, whose supervisor was lost.
-        lost: Option<GuardEnd>,
+        /// The runs before this one.
+        earlier: EarlierGuards,
         /// Why the guard is being stopped, if it is.
         stop: Option<StopCause>,
     },
@@ -67,7 +66,7 @@ pub enum Phase {
         /// The work to review.
         work: WorkResult,
         /// The green guard run.
-        guard: GuardEnd,
+        guard: Box<GuardEnd>,
         /// The previous reviewers, which failed.
         failed: Option<Box<ReviewEnd>>,
         /// Why the review is being stopped, if it is.
@@ -103,6 +102,12 @@ impl IterationOutcome {
     pub fn guard_outcome(&self) -> GuardOutcome {
         let ran = self.guard.as_ref().map_or(GuardOutcome::Skipped, GuardEnd::outcome);
         crate::verdict::verdict_row(self.verdict.name()).guard.unwrap_or(ran)
+    }
+
+    /// Returns what is known of the guard's red run before a green one, unless the guard has no result.
+    pub fn flaky_guard(&self) -> Option<&FlakyGuard> {
+        let flaky = self.guard.as_ref().and_then(|guard| guard.flaky.as_ref());
+        flaky.filter(|_| self.guard_outcome() != GuardOutcome::Skipped)
     }
 
     /// Returns the weakest containment among the processes. With no processes, nothing was contained loosely.
@@ -204,6 +209,8 @@ pub enum IterationEffect {
     RunGuard,
     /// Run the guard with the accepted definition in place of the one that the session left.
     RunAccepted,
+    /// Run a red guard once more on the same files.
+    RerunGuard,
     /// End the guard, and report its end.
     EndGuard,
     /// Run the reviewer.
@@ -247,8 +254,7 @@ impl Phase {
             Self::Work { stop: None, .. } => Some(IterationEffect::RunSession),
             Self::Work { stop: Some(_), .. } => Some(IterationEffect::EndSession),
             Self::Inspect { .. } => Some(IterationEffect::Inspect),
-            Self::Guard { green: None, stop: None, .. } => Some(IterationEffect::RunGuard),
-            Self::Guard { green: Some(_), stop: None, .. } => Some(IterationEffect::RunAccepted),
+            Self::Guard { earlier, stop: None, .. } => Some(earlier.next_effect()),
             Self::Guard { stop: Some(_), .. } => Some(IterationEffect::EndGuard),
             Self::Review { stop: None, .. } => Some(IterationEffect::RunReview),
             Self::Review { stop: Some(_), .. } => Some(IterationEffect::EndReview),
@@ -272,8 +278,8 @@ impl Phase {
         match self {
             Self::Open | Self::Brief { .. } | Self::Work { .. } | Self::Over { .. } => 0,
             Self::Inspect { session, .. } => session.elapsed_ms,
-            Self::Guard { work, green, lost, .. } => work.elapsed_ms(green.as_deref().into_iter().chain(lost), None),
-            Self::Review { work, guard, failed, .. } => work.elapsed_ms([guard], failed.as_deref()),
+            Self::Guard { work, earlier, .. } => work.elapsed_ms(earlier.ends(), None),
+            Self::Review { work, guard, failed, .. } => work.elapsed_ms([guard.as_ref()], failed.as_deref()),
             Self::Settle { outcome } => outcome.elapsed_ms(),
         }
     }
@@ -325,35 +331,19 @@ pub fn decide(policy: &Policy, phase: Phase, event: IterationEvent) -> Result<Ph
             Phase::Inspect { task, session, stop: first_stop(stop, cause) }
         }
 
-        // The guard runs once; if it is cut off, it has no result. If its supervisor is lost, it runs again. If it is
-        // green with a definition that no person has accepted, it also runs with the accepted one.
-        (
-            Phase::Guard { work, green, lost: None, stop: None },
-            IterationEvent::GuardEnded(
-                guard @ GuardEnd { how: GuardEndKind::Lost, history: None, elsewhere: None, .. },
-            ),
-        ) => Phase::Guard { work, green, lost: Some(guard), stop: None },
-        (Phase::Guard { work, green: None, lost, stop }, IterationEvent::GuardEnded(guard)) => {
-            phase_after_guard(policy, work, guard.with_earlier_run(lost), stop)
+        // The guard runs once; if it is cut off, it has no result. Which guards run again is decided there.
+        (Phase::Guard { work, earlier, stop }, IterationEvent::GuardEnded(guard)) => {
+            guard_runs::phase_after_guard(policy, work, (earlier, guard), stop)
         }
-        (Phase::Guard { work, green, lost, stop }, IterationEvent::GuardEnded(guard)) => {
-            let guard = GuardEnd { with_accepted: true, ..guard };
-            phase_after_guard(
-                policy,
-                work,
-                guard.with_earlier_run(lost).with_earlier_run(green.map(|green| *green)),
-                stop,
-            )
-        }
-        (Phase::Guard { work, green, lost, stop }, IterationEvent::Stop(cause)) => {
-            Phase::Guard { work, green, lost, stop: first_stop(stop, cause) }
+        (Phase::Guard { work, earlier, stop }, IterationEvent::Stop(cause)) => {
+            Phase::Guard { work, earlier, stop: first_stop(stop, cause) }
         }
 
         // The reviewer runs only after a green guard, and again if it gives no valid answer.
         (Phase::Review { work, guard, failed, stop }, IterationEvent::ReviewEnded(review)) => {
             review::phase_after_review(
                 policy,
-                ReviewedWork { work, guard, review: review.with_earlier_reviews(failed.map(|failed| *failed)) },
+                ReviewedWork { work, guard: *guard, review: review.with_earlier_reviews(failed.map(|failed| *failed)) },
                 stop,
             )
         }
@@ -417,45 +407,9 @@ fn phase_after_inspect(
     let judgement = judge(JudgeInput { policy, task: &task, stop, session: &end, finding: &finding });
     let work = WorkResult { task, by: WorkSource::Session { end, finding } };
     match judgement {
-        SessionJudgement::Claimed => Phase::Guard { work, green: None, lost: None, stop: None },
+        SessionJudgement::Claimed => guard_runs::first_guard_phase(work),
         SessionJudgement::Final(verdict) => settle_phase(work, None, verdict),
     }
-}
-
-fn phase_after_guard(policy: &Policy, work: WorkResult, guard: GuardEnd, stop: Option<StopCause>) -> Phase {
-    let verdict = match (&guard.how, stop) {
-        (_, Some(by)) => Some(Verdict::Interrupted { by }),
-        _ if guard.elsewhere.is_some() => Some(Verdict::Interrupted { by: StopCause::Elsewhere }),
-        (GuardEndKind::TimedOut, None) => Some(timeout_verdict(policy, PhaseName::Guard)),
-        (GuardEndKind::Missing { what }, None) => Some(Verdict::Misconfigured { what: what.clone() }),
-        (GuardEndKind::Cut, None) => Some(Verdict::Interrupted { by: StopCause::Death }),
-        (GuardEndKind::Lost, None) => history_verdict(&work.task, &guard).or(Some(lost_guard_verdict())),
-        (GuardEndKind::Exited(_) | GuardEndKind::Signaled(_), None) => {
-            history_verdict(&work.task, &guard).or(red_guard_verdict(&guard))
-        }
-    };
-    match (verdict, review::reviewer_for(policy, &work)) {
-        (Some(verdict), _) => settle_phase(work, Some(guard), verdict),
-        (None, _) if guard.needs_accepted_run(policy) => {
-            Phase::Guard { work, green: Some(Box::new(guard)), lost: None, stop: None }
-        }
-        (None, ReviewPolicy::Off) => settle_phase(work, Some(guard), Verdict::Accepted),
-        (None, ReviewPolicy::Human) => settle_phase(work, Some(guard), Verdict::Pending),
-        (None, ReviewPolicy::Agent) => Phase::Review { work, guard, failed: None, stop: None },
-    }
-}
-
-fn history_verdict(task: &SessionTask, guard: &GuardEnd) -> Option<Verdict> {
-    guard.history.as_ref().map(|seen| Verdict::Broken(RuleBreach::for_guard(&task.node, seen)))
-}
-
-fn red_guard_verdict(guard: &GuardEnd) -> Option<Verdict> {
-    (guard.outcome() != GuardOutcome::Pass).then_some(Verdict::RedGuard)
-}
-
-/// The guard's result is unknown: no attempt is charged, and the run ends if this keeps happening.
-fn lost_guard_verdict() -> Verdict {
-    Verdict::Fault { kind: FaultKind::Guard, what: "the guard's supervisor was killed twice".to_owned() }
 }
 
 impl SessionFinding {

@@ -5,6 +5,7 @@
 //! the audit, not for this module.
 
 mod git_trailers;
+mod guard_flaky;
 mod headline;
 mod name_list;
 mod receipt;
@@ -17,6 +18,7 @@ use protocol::words::{GuardOutcome, VerdictName};
 
 pub(crate) use git_trailers::{SCISSORS, ends_with_trailers, read_trailers};
 pub use git_trailers::{claims_receipt, has_look_alike_trailer, has_runner_subject};
+pub use guard_flaky::GuardFlaky;
 pub use headline::compose_headline;
 pub use name_list::{InvalidNameList, NameList};
 pub use receipt::{Receipt, ReceiptSubject};

@@ -27,6 +27,8 @@ pub struct Policy {
     pub roles: RolesMode,
     /// What follows if the guard's definition differs from the accepted one.
     pub on_change: ChangePolicy,
+    /// Whether a red guard runs once more on the same files.
+    pub flakes: bool,
     /// Who reviews a finished node.
     pub review: ReviewPolicy,
     /// Whether a person's review counts only with a signature.
@@ -78,6 +80,7 @@ impl From<&RepoConfig> for Policy {
             on_timeout: config.on_timeout,
             roles: config.roles.mode,
             on_change: config.guard.on_change,
+            flakes: config.guard.flakes,
             review: config.review.by,
             review_signed: config.review.sign,
             max_cost_micro_usd: config.max_cost.map(|cost| cost.0),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, Read as _, Write as _};
+use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +19,8 @@ use super::GitError;
 const MAX_INDIVIDUAL_SYNCS: usize = 16;
 /// Size in bytes of the buffer an object is read through.
 const CHUNK_BYTES: usize = 64 * 1024;
+/// Limit in bytes of a file of git's that is read whole here: what the runner itself adds to one is half of it.
+const MAX_WHOLE_BYTES: u64 = 32 << 20;
 
 /// Flushes those of `ids` that are loose objects in `objects`, and their folders.
 ///
@@ -173,15 +175,36 @@ pub(super) fn replace_file(file: &Path, bytes: &[u8], mode: u32) -> io::Result<(
     File::open(folder)?.sync_all()
 }
 
-/// Reads a regular file, or one that a link leads to; never waits for a pipe.
+/// Reads a small regular file, or one that a link leads to; never waits for a pipe.
 pub(super) fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
+    let file = open_regular_file(path)?;
+    let mut bytes = Vec::new();
+    if file.take(MAX_WHOLE_BYTES + 1).read_to_end(&mut bytes)? as u64 > MAX_WHOLE_BYTES {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is too large"));
+    }
+    Ok(bytes)
+}
+
+/// Reads the last part of a reflog, from the beginning of a line on, as [`read_regular_file`] reads small files.
+pub(super) fn read_log_end(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open_regular_file(path)?;
+    let skipped = file.metadata()?.len().saturating_sub(MAX_WHOLE_BYTES);
+    file.seek(SeekFrom::Start(skipped))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_WHOLE_BYTES).read_to_end(&mut bytes)?;
+    if skipped > 0 {
+        let first_line = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
+        bytes.drain(..first_line);
+    }
+    Ok(bytes)
+}
+
+fn open_regular_file(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
+    Ok(file)
 }
 
 /// Removes a path; it is not an error if it does not exist.

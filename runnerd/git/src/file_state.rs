@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::GitError;
 
 /// Larger files are recorded by length and times only, and are not restored.
-pub(super) const MAX_BYTES: u64 = 4 * 1024 * 1024;
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Snapshot of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -50,7 +50,7 @@ pub use commit::CommitOutcome;
 pub use commit::commit_paths::PathsCommit;
 pub use commit::prepare::{CommitRequest, HeldBackFiles};
 pub use error::GitError;
-pub use git_dir_snapshot::{ChangedGitFile, GitDirSnapshot, MovedRef};
+pub use git_dir_snapshot::{GitDirSnapshot, MovedRef};
 pub use id::{Id, InvalidId};
 pub use landing::advance::{AdvanceError, BranchAdvance};
 pub use landing::commit_tree::NewCommit;

@@ -271,7 +271,7 @@ fn write_marker(job: &DriveJob, repository: &Repository, parent: &Id, commit: &R
     Ok(repository.create_commit(&NewCommit {
         tree: repository.tree_id(parent)?,
         parents: &[*parent],
-        author: &who.stamp(),
+        author: None,
         committer: &who,
         message: &commit.compose(),
         sign,

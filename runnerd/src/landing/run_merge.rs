@@ -212,7 +212,7 @@ impl<'a> RunMerge<'a> {
         let commit = self.repository.create_commit(&NewCommit {
             tree: *tree,
             parents,
-            author: &author,
+            author: Some(&author),
             committer: self.options.committer,
             message: &message,
             sign: self.options.sign,

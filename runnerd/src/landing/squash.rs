@@ -82,8 +82,14 @@ fn create_stripped_commit(
     let line = format!("{} <{}> 0 +0000", author.name, author.email);
     let message = format!("Everything that run {} has changed\n", branch.run());
     let (parents, committer) = ([parent], repository.identity().unwrap_or(author));
-    let commit =
-        NewCommit { tree, parents: &parents, author: &line, committer: &committer, message: &message, sign: false };
+    let commit = NewCommit {
+        tree,
+        parents: &parents,
+        author: Some(&line),
+        committer: &committer,
+        message: &message,
+        sign: false,
+    };
     Ok(repository.create_commit(&commit)?)
 }
 

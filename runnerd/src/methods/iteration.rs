@@ -375,7 +375,7 @@ pub(super) fn find_record_file(target: &IterationTarget, stream: LogStream) -> R
     let phase = match stream {
         LogStream::Baseline => return Ok(baseline_file(target)),
         LogStream::Agent => Some(PhaseName::Work),
-        LogStream::Guard | LogStream::GuardAccepted => Some(PhaseName::Guard),
+        LogStream::Guard | LogStream::GuardAccepted | LogStream::GuardRerun => Some(PhaseName::Guard),
         LogStream::Review => Some(PhaseName::Review),
         LogStream::ReviewAnswer | LogStream::Prompt | LogStream::Diff | LogStream::Output | LogStream::Events => None,
     };

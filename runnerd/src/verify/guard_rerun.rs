@@ -183,6 +183,7 @@ impl GuardRerunner<'_> {
         let guard = GuardCall {
             display_name: label,
             config: &config.guard,
+            reports: None,
             folder: &work,
             env,
             log: copy_dir.join("guard.log"),

@@ -81,7 +81,10 @@ impl Config {
         // A guard program of the test reads nothing from the repository, unless the test says otherwise.
         let is_named = self.guard.iter().any(|line| line.starts_with("definition"));
         let watched = if is_named { "" } else { "\ndefinition = []" };
-        section(&format!("[guard]\ncommand = {:?}{watched}", self.guard_command), &self.guard);
+        // A red guard of a test is meant to be red: tests of flaky guards say otherwise.
+        let says_flakes = self.guard.iter().any(|line| line.starts_with("flakes"));
+        let flakes = if says_flakes { "" } else { "\nflakes = false" };
+        section(&format!("[guard]\ncommand = {:?}{watched}{flakes}", self.guard_command), &self.guard);
         section("", &self.rest);
         text
     }

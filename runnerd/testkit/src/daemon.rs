@@ -53,6 +53,17 @@ impl Daemon {
         i32::try_from(self.child.id()).expect("BUG: a process id is an i32")
     }
 
+    /// Returns the most memory that the daemon has used at one time, in KiB.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the daemon is gone.
+    pub fn peak_memory_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the daemon is alive");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the system counts memory");
+        peak.trim().trim_end_matches(" kB").parse().expect("it is a number")
+    }
+
     /// Returns the number of open file descriptors of the daemon.
     ///
     /// # Panics

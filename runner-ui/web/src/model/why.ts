@@ -1,5 +1,5 @@
 // Why a run does not continue, or how it ended, and what to do next: the top of its page.
-import type { Command, IterationView, RunView, RunSummary, TestAbsence } from '../wire';
+import type { Command, FlakyTest, IterationView, RunView, RunSummary, TestAbsence } from '../wire';
 import { titled, titlesOf, type Titles } from './titles';
 import { awaitsReview, isOver, ofSummary, type Tone } from './words';
 
@@ -98,6 +98,12 @@ const absences: Record<TestAbsence, string> = {
   failed: 'failing, though the guard passes',
 };
 
+/** How often a test failed and then passed; the third time, since which task. */
+function occasions(test: FlakyTest): string {
+  if (test.count < 2) return 'once';
+  return test.count < 3 ? `${test.count} times` : `${test.count} times, since task ${test.first_node}`;
+}
+
 /** What else somebody should know of a run, each with its tone. */
 export function remarks(run: RunView): Remark[] {
   const found: Remark[] = [];
@@ -111,6 +117,11 @@ export function remarks(run: RunView): Remark[] {
     add('look', `A test that passed before iteration ${test.iter} is ${absences[test.now]}: ${test.name}`);
   const unnamed = (run.tests?.lost ?? 0) - (run.tests?.first_lost.length ?? 0);
   if (unnamed > 0) add('look', `${unnamed} more tests that passed before do not pass now.`);
+  for (const test of run.flakes ?? [])
+    add(
+      'quiet',
+      `Failed, then passed on the same files: ${test.name ?? 'the guard, which named no test'} (${occasions(test)})`,
+    );
   for (const seen of run.secrets ?? []) add('bad', `${seen.path} contains the secret ${seen.variable}`);
   for (const path of run.reverted ?? [])
     add('look', `Restored, because the agent may not change it: ${path}`);

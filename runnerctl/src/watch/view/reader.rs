@@ -44,8 +44,8 @@ fn heading_spans(model: &Model, reader: &LogViewer) -> Vec<Span<'static>> {
 fn stream_tabs(model: &Model, reader: &LogViewer) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     for (at, (stream, name)) in STREAMS.iter().enumerate() {
-        let text = format!(" {} {name} ", at + 1);
         let is_open = reader.key().stream == *stream;
+        let text = format!(" {} {name}{}", at + 1, if is_open { " " } else { "" });
         let style = if is_open { Style::new().add_modifier(Modifier::REVERSED) } else { model.caps.to_style(DIM) };
         spans.push(Span::styled(text, style));
     }

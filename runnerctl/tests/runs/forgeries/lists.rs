@@ -29,3 +29,19 @@ fn a_list_of_changed_files_counts_none_and_passes_over_none() {
         );
     }
 }
+
+#[test]
+fn a_file_that_a_guard_is_said_to_have_written_is_in_the_commit() {
+    let play = guarded_play("report");
+    play.script().step(1, "echo new > new.txt; answer done 'Done.'").guard_always("echo report > report.txt; exit 1");
+    play.run_first(4);
+    let forge = BranchForge::from_play(play);
+    let wrote = "Runner-Guard-Wrote: report.txt";
+    assert!(forge.tip().message.contains(wrote), "{}", forge.tip().message);
+    assert_eq!(forge.audit(&forge.pieces).findings, []);
+    let claims = |piece: &mut super::BranchCommit| {
+        piece.message = piece.message.replace(wrote, "Runner-Guard-Wrote: other.txt, report.txt");
+    };
+    let forged = forge.with_change(forge.pieces.len() - 1, claims);
+    forge.assert_finds("a file that is not there", &forged, violation(Rule::Receipt, "Runner-Guard-Wrote"));
+}

@@ -42,6 +42,11 @@ impl BranchForge {
     }
 }
 
+fn put_into_odd_zone(header: &str) -> String {
+    let date = header.rsplit_once(' ').filter(|_| header.contains("> "));
+    date.map_or_else(|| format!("{header}\n"), |(time, _)| format!("{time} +9999\n"))
+}
+
 fn entry_of(line: &str) -> Vec<u8> {
     let (what, name) = line.split_once('\t').expect("git lists a name");
     let words: Vec<&str> = what.split(' ').collect();
@@ -98,7 +103,12 @@ fn headers_that_the_runner_does_not_write_are_named_and_a_signature_is_not() {
     let forge = BranchForge::new();
     let signed = |headers: &str| format!("{headers}gpgsig -----BEGIN SSH SIGNATURE-----\n x\n -----END\n");
     forge.assert_honest("a signature", &forge.tip_with(signed));
-    let changes: [TextChange; 7] = [
+    let changes: [TextChange; 12] = [
+        |text| text.replace(" <", "  <"),
+        |text| text.replace(" <", "\r <"),
+        |text| text.lines().map(put_into_odd_zone).collect(),
+        |text| text.replacen("> 1", "> 2", 1),
+        |text| text.replacen('>', ">\u{20}", 1),
         |text| text.replace("author ", "author A <a@b> 1 +0000\nauthor "),
         |text| text.lines().filter(|line| !line.starts_with("author")).flat_map(|line| [line, "\n"]).collect(),
         |text| text.replace("\ncommitter ", "\ncommitter A <a@b>\ncommitter "),

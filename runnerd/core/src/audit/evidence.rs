@@ -7,17 +7,18 @@
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::state::{Failure, Feedback};
 use protocol::tree::ChildSpec;
-use protocol::words::PhaseName;
+use protocol::words::{Containment, GuardOutcome, PhaseName};
 
 use super::state::AuditedState;
 use crate::files::layout;
-use crate::guard::test_results::TestResults;
+use crate::guard::flakes::FlakyGuard;
+use crate::guard::test_results::{self, TestResults};
 use crate::iteration::tree_examination::{self, TreeExamination};
 use crate::iteration::{
     GuardEnd, GuardEndKind, IllegalIterationEvent, IterationEvent, IterationOutcome, Phase, ReviewEnd, ReviewEndKind,
     WorkResult, WorkSource, decide,
 };
-use crate::message::{ProcessEnd, Receipt};
+use crate::message::{GuardFlaky, ProcessEnd, Receipt};
 use crate::policy::Policy;
 use crate::tree;
 use crate::tree::validate::TreeFault;
@@ -47,12 +48,13 @@ pub(super) enum ReplayError {
 #[derive(Debug, Clone, Copy)]
 struct ProcessEnds<'a> {
     stop: Option<StopCause>,
-    guard: Option<&'a GuardEnd>,
+    /// The guard's run, and what follows if it is red.
+    guards: Option<&'a [GuardEnd; 2]>,
     review: Option<&'a ReviewEnd>,
 }
 
 /// What is known about an iteration.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct IterationEvidence<'a> {
     /// The session's task, as it follows from From.
     pub task: &'a SessionTask,
@@ -68,6 +70,8 @@ pub(super) struct IterationEvidence<'a> {
     pub changed_code: bool,
     /// Whether a path outside `.runner/` differs from the base.
     pub changed_since_base: bool,
+    /// The guard's red run before a green one, if the receipt names one.
+    pub flaky: Option<FlakyGuard>,
 }
 
 /// The outcome reconstructed from a receipt.
@@ -79,6 +83,14 @@ pub(super) struct ReplayedOutcome {
     pub expected: Result<Box<IterationOutcome>, ReplayError>,
     /// The task tree that the session left, as far as it is known.
     pub tree: TreeExamination,
+}
+
+impl ReplayedOutcome {
+    /// Returns what the table says of a red run before a green one; if that cannot be known, what the receipt says.
+    pub(super) fn flaky_guard(&self, receipt: &Receipt) -> Option<GuardFlaky> {
+        let Ok(judged) = &self.expected else { return receipt.guard_flaky.clone() };
+        judged.flaky_guard().map(GuardFlaky::from)
+    }
 }
 
 impl<'a> IterationEvidence<'a> {
@@ -103,7 +115,8 @@ impl<'a> IterationEvidence<'a> {
             let inspect = Phase::Inspect { task: task.clone(), session: end.clone(), stop };
             ((inspect, IterationEvent::Inspected(finding.clone())), WorkSource::Session { end, finding })
         };
-        let ends = ProcessEnds { stop, guard: guard.as_ref(), review: review.as_ref() };
+        let guards = guard.clone().map(|guard| self.rebuild_guard_runs(guard));
+        let ends = ProcessEnds { stop, guards: guards.as_ref(), review: review.as_ref() };
         let judged = replay_phases(&self.from.policy, begin, ends);
         let work = WorkResult { task, by };
         Some(ReplayedOutcome { outcome: IterationOutcome { work, guard, review, verdict }, expected: judged, tree })
@@ -267,22 +280,52 @@ impl<'a> IterationEvidence<'a> {
         let history =
             if let Verdict::Broken(breach) = verdict { breach.guard_history().map(str::to_owned) } else { None };
         let wrote = &self.receipt.guard_wrote;
+        // What is recorded begins with the reason why it counts.
+        let text = self.recorded_failure().map(|failure| failure.text.as_str()).unwrap_or_default();
+        let notice = self.flaky.as_ref().and_then(FlakyGuard::charge_notice);
+        let output = notice.and_then(|notice| text.strip_prefix(&notice)).unwrap_or(text).to_owned();
         Some(GuardEnd {
             digest: self.receipt.guard_run.as_ref().map(|run| run.output.to_string()),
-            output: self.recorded_failure().map(|failure| failure.text.clone()).unwrap_or_default(),
+            output,
+            flaky: self.flaky.clone(),
             history,
             elsewhere: self.is_elsewhere_after_guard(verdict).then(String::new),
             // Which process wrote what had to be restored is not recorded.
             reverted: self.to.run_state.reverted.clone(),
             tests: self.rebuild_test_results(),
+            review_required: self.is_review_required(),
             wrote: wrote.items().iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect(),
             ..GuardEnd::new(how)
         })
     }
 
+    /// Returns the guard's runs: if it was flaky, one of them was red. Otherwise both ended in the same way.
+    fn rebuild_guard_runs(&self, guard: GuardEnd) -> [GuardEnd; 2] {
+        let guard = GuardEnd { flaky: None, ..guard };
+        let Some(FlakyGuard { failing, suspects }) = &self.flaky else { return [guard.clone(), guard] };
+        let (first, second) = match guard.outcome() {
+            GuardOutcome::Pass => (GuardEnd::new(GuardEndKind::Exited(1)), guard),
+            GuardOutcome::Fail | GuardOutcome::Skipped => (guard, GuardEnd::new(GuardEndKind::Exited(0))),
+        };
+        let red = GuardEnd {
+            failing: failing.clone(),
+            suspects: suspects.clone(),
+            wrote: Vec::new(),
+            containment: Some(Containment::Walk),
+            ..first
+        };
+        [red, second]
+    }
+
     /// Returns the tests that the guard named, if it has changed what is known of them.
     fn rebuild_test_results(&self) -> Option<TestResults> {
         (self.to.tests != self.from.tests).then(|| TestResults::from_record(&self.to.tests))
+    }
+
+    /// Whether tests are lost with a definition of the guard that no person has accepted.
+    fn is_review_required(&self) -> bool {
+        let definition = (self.from.policy.on_change, !self.receipt.guard_changed.is_empty());
+        test_results::is_review_required(&self.from.tests, &self.to.tests, definition)
     }
 
     /// Returns how the review must have ended for this verdict, if one can have run.
@@ -318,16 +361,21 @@ fn replay_phases(
     begin: (Phase, IterationEvent),
     ends: ProcessEnds<'_>,
 ) -> Result<Box<IterationOutcome>, ReplayError> {
-    let ProcessEnds { mut stop, guard, review } = ends;
+    let ProcessEnds { mut stop, guards, review } = ends;
     let mut phase = decide(policy, begin.0, begin.1)?;
     let mut count = 1;
     loop {
         let event = match &phase {
             // A stop during a person's decision can only have stopped the repeated guard.
-            Phase::Guard { .. } => match stop.take() {
-                Some(cause) => IterationEvent::Stop(cause),
-                None => IterationEvent::GuardEnded(guard.cloned().ok_or(ReplayError::NoGuard)?),
-            },
+            Phase::Guard { earlier, .. } => {
+                if let Some(cause) = stop.take() {
+                    IterationEvent::Stop(cause)
+                } else {
+                    let [first, second] = guards.ok_or(ReplayError::NoGuard)?;
+                    let guard = if earlier.red.is_none() { first } else { second };
+                    IterationEvent::GuardEnded(guard.clone())
+                }
+            }
             Phase::Review { .. } => IterationEvent::ReviewEnded(review.cloned().ok_or(ReplayError::NoReview)?),
             Phase::Settle { outcome } => return Ok(outcome.clone()),
             Phase::Open | Phase::Brief { .. } | Phase::Work { .. } => return Err(ReplayError::Unfinished),

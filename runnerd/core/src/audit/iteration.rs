@@ -1,8 +1,11 @@
 //! Checks one receipt: whether its iteration can have begun as it says, and whether it left what its verdict leads to.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use protocol::tree::TaskTree;
 use protocol::verify::AuditRule;
-use protocol::words::{GuardOutcome, Mode, ReviewVerdict, Role};
+use protocol::words::{GuardOutcome, Mode, ReviewVerdict, Role, VerdictName};
 
 use super::commit_data::CommitDiff;
 use super::compare::{self, CommittedFile};
@@ -17,6 +20,7 @@ use super::state::AuditedState;
 use super::trailers;
 use crate::files::layout;
 use crate::guard::definition::{GuardDefinition, session_notice};
+use crate::guard::flakes::{self, FlakyGuard};
 use crate::iteration::transition::{self, StateAfter, TransitionFacts};
 use crate::iteration::{IterationOutcome, ReviewEnd};
 use crate::message::{AttemptCount, GuardTests, NameList, Receipt, VerdictLine, compose_headline};
@@ -80,6 +84,7 @@ impl IterationAudit<'_> {
         let after = self.expected_state(&replayed.outcome, agent_tree, notes);
         self.check_files(&replayed, &after, findings);
         self.check_receipt(&replayed, findings);
+        self.check_guard_paths(findings);
         rebuilt
     }
 
@@ -162,7 +167,21 @@ impl IterationAudit<'_> {
             raw: self.diff.raw.as_deref(),
             changed_code: self.changed_code(),
             changed_since_base: self.differs_from_base || was_changed,
+            flaky: self.rebuild_flaky_guard(),
         }
+    }
+
+    /// Returns the guard's red run before a green one, with the paths for which the session is charged.
+    fn rebuild_flaky_guard(&self) -> Option<FlakyGuard> {
+        let failing = self.receipt.guard_flaky.clone()?.names;
+        let paths: Vec<&[u8]> = self.net.code_paths().map(|(path, _)| path).collect();
+        // Of a path that the guard wrote, it is not known whether the session had changed it, too.
+        let is_charged = self.receipt.verdict.name == VerdictName::RedGuard;
+        let certain = self.receipt.guard_wrote.missing_names(&paths);
+        let paths = if is_charged { paths } else { certain.into_iter().copied().collect() };
+        let paths: Vec<_> = paths.into_iter().map(String::from_utf8_lossy).collect();
+        let suspects = flakes::find_suspects(&failing, paths.iter().map(AsRef::as_ref));
+        Some(FlakyGuard { failing, suspects })
     }
 
     /// Whether the session changed a path outside `.runner/`, not counting what the guard wrote or the runner restored.
@@ -313,6 +332,20 @@ impl IterationAudit<'_> {
         ownership::check(self.commit_kind(replayed), besides, self.from.files(), self.net, findings);
     }
 
+    /// Checks that the commit has what the guard wrote according to the receipt. A commit of the session may hide that a
+    /// guard has reverted a file of it.
+    fn check_guard_paths(&self, findings: &mut AuditFindings) {
+        if self.code_commits > 0 {
+            return;
+        }
+        let changed: BTreeSet<Cow<'_, str>> =
+            self.net.code_paths().map(|(path, _)| String::from_utf8_lossy(path)).collect();
+        let named = self.receipt.guard_wrote.items().iter().map(|path| String::from_utf8_lossy(path));
+        for path in named.filter(|path| !changed.contains(path)) {
+            findings.add_violation(AuditRule::Receipt, "Runner-Guard-Wrote", "paths that the commit changes", &path);
+        }
+    }
+
     /// Checks the receipt's statements about its own commit.
     fn check_receipt(&self, replayed: &ReplayedOutcome, findings: &mut AuditFindings) {
         let (receipt, task) = (self.receipt, &replayed.outcome.work.task);
@@ -329,6 +362,7 @@ impl IterationAudit<'_> {
             summary: self.to.run_state.last_summary.clone().unwrap_or_default(),
             attempts,
             guard_tests: GuardTests::between(&self.from.tests, &self.to.tests),
+            guard_flaky: replayed.flaky_guard(receipt),
             notes: NameList::new(used),
             reverted: NameList::new(&self.to.run_state.reverted),
             hidden: NameList::new(&self.to.run_state.hidden),

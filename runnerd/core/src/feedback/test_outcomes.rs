@@ -9,12 +9,14 @@ use super::lines;
 use super::report_parsers::{is_script, read_nextest_status};
 use crate::guard::test_results::{TestOutcome, TestResults, clean_name};
 
-/// Returns the tests that known runners have named; of one that is named more than once, the weightiest outcome.
-pub fn read_test_results(output: &[u8]) -> TestResults {
+/// Returns the tests that known runners have named; of one that is named more than once, the weightiest outcome. `None`
+/// if none is named although tests may have run, as with runners that print dots.
+pub fn read_test_results(output: &[u8]) -> Option<TestResults> {
     let output = String::from_utf8_lossy(output);
     let mut reader = OutcomeReader::default();
     lines::terminal_lines(&output).for_each(|line| reader.read_line(line));
-    TestResults::from_outcomes(reader.tests)
+    let is_known = !reader.tests.is_empty() || reader.cargo_tests == Some(0);
+    is_known.then(|| TestResults::from_outcomes(reader.tests))
 }
 
 /// The tests so far, and what the last lines say of the next ones.
@@ -25,6 +27,8 @@ struct OutcomeReader {
     cargo_target: String,
     /// Tests of a package of Go, whose name follows them.
     go_tests: Vec<(String, TestOutcome)>,
+    /// The number of tests that cargo has announced, if it has announced any target.
+    cargo_tests: Option<u64>,
     last_line: String,
 }
 
@@ -50,6 +54,8 @@ impl OutcomeReader {
             self.add(name, outcome);
         } else if let Some((name, outcome)) = read_pytest(&line).or_else(|| read_script(&line)) {
             self.add(name, outcome);
+        } else if let Some(count) = read_cargo_count(&line) {
+            self.cargo_tests = Some(self.cargo_tests.unwrap_or(0).saturating_add(count));
         }
         self.last_line = line;
     }
@@ -71,6 +77,11 @@ impl OutcomeReader {
         };
         self.tests.insert(clean_name(name), outcome);
     }
+}
+
+/// Returns the number of tests that cargo announces for a target.
+fn read_cargo_count(line: &str) -> Option<u64> {
+    line.strip_prefix("running ")?.split_once(" test")?.0.parse().ok()
 }
 
 /// Returns the target of `Running unittests src/lib.rs (target/debug/deps/shop-507999230d6984fa)`.
@@ -201,7 +212,7 @@ mod tests {
 
     /// The names by outcome, as one text.
     fn describe_results(output: &str) -> String {
-        let results = read_test_results(output.as_bytes());
+        let Some(results) = read_test_results(output.as_bytes()) else { return "unknown".to_owned() };
         let all = [
             ("passed", results.names(TestOutcome::Passed)),
             ("failed", results.names(TestOutcome::Failed)),
@@ -248,7 +259,10 @@ mod tests {
                 " ✓ a.test.ts (3 tests | 1 skipped) 5ms\n     ✓ adds 1ms\n ❯ b.test.ts (2 tests | 1 failed) 6ms\n ↓ c.test.ts > all > later\n",
                 "passed: a.test.ts; failed: b.test.ts; skipped: c.test.ts > all > later",
             ),
-            ("all is well\nPASS\nok\n", ""),
+            ("all is well\nPASS\nok\n", "unknown"),
+            (".....  [100%]\n5 passed in 0.02s\n", "unknown"),
+            ("running 0 tests\n\ntest result: ok. 0 passed; 0 failed\n", ""),
+            ("running 0 tests\n\nrunning 2 tests\n..\ntest result: ok. 2 passed; 0 failed\n", "unknown"),
         ];
         for (output, names) in table {
             assert_eq!(describe_results(output), names);

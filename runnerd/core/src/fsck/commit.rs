@@ -1,5 +1,7 @@
 //! Parses a commit from its bytes, and reports what git's check says about its headers.
 
+use super::ident::{is_ident, split_ident};
+
 /// The headers of a signature, which git adds to what a person or the runner signs.
 const SIGNATURE_HEADERS: [&[u8]; 2] = [b"gpgsig", b"gpgsig-sha256"];
 
@@ -25,7 +27,7 @@ pub enum HeaderFault {
     /// The last line has no newline.
     #[error("a header that does not end")]
     Unterminated,
-    /// The expected header is missing or malformed.
+    /// The expected header is missing, or is not as the runner writes it.
     #[error("no well-formed `{0}`")]
     Missing(&'static str),
     /// A header that the runner does not write, or does not repeat.
@@ -34,6 +36,9 @@ pub enum HeaderFault {
     /// The author is not the committer, as in no commit that the runner makes.
     #[error("an author who is not the committer")]
     OtherAuthor,
+    /// The date of the author is not the committer's, as in no commit that the runner makes.
+    #[error("an author's date that is not the committer's")]
+    OtherDate,
 }
 
 impl<'a> RawCommit<'a> {
@@ -60,7 +65,7 @@ pub fn is_utf8_encoding(encoding: &[u8]) -> bool {
 }
 
 /// Returns the fault in the headers of one of the runner's commits: anything that git's check calls an error, and
-/// anything other than tree, parents, one person as author and committer, and a signature.
+/// anything other than tree, parents, one person as author and committer at one time, and a signature.
 pub fn find_header_fault(header: &[u8]) -> Option<HeaderFault> {
     check_headers(header).err()
 }
@@ -75,10 +80,12 @@ fn check_headers(header: &[u8]) -> Result<(), HeaderFault> {
     while lines.next_if(|line| has_valid_value(line, b"parent ", is_id)).is_some() {}
     let mut next_ident = |name: &'static str, prefix: &[u8]| {
         let line = lines.next_if(|line| has_valid_value(line, prefix, is_ident)).ok_or(HeaderFault::Missing(name))?;
-        Ok(line.strip_prefix(prefix).and_then(|ident| ident.split(|byte| *byte == b'>').next()))
+        Ok(line.strip_prefix(prefix).and_then(split_ident))
     };
-    if next_ident("author", b"author ")? != next_ident("committer", b"committer ")? {
-        return Err(HeaderFault::OtherAuthor);
+    let (author, committer) = (next_ident("author", b"author ")?, next_ident("committer", b"committer ")?);
+    if author != committer {
+        let is_same_person = author.map(|(who, _)| who) == committer.map(|(who, _)| who);
+        return Err(if is_same_person { HeaderFault::OtherDate } else { HeaderFault::OtherAuthor });
     }
     let mut signatures: Vec<&[u8]> = SIGNATURE_HEADERS.to_vec();
     while let Some(line) = lines.next() {
@@ -104,30 +111,6 @@ fn parse_object_id(text: &[u8]) -> Option<&str> {
 /// Whether this is an id as git writes it; git reads others too.
 fn is_id(text: &[u8]) -> bool {
     parse_object_id(text).is_some_and(|id| !id.bytes().any(|byte| byte.is_ascii_uppercase()))
-}
-
-/// Whether this is `Name <email> seconds zone`, in the form required by git's check.
-fn is_ident(ident: &[u8]) -> bool {
-    let is_sign = |byte: &u8| matches!(byte, b'<' | b'>');
-    let Some(open) = ident.iter().position(is_sign).filter(|at| *at > 0) else { return false };
-    let Some(email) = ident[open..].strip_prefix(b"<").filter(|_| ident[open - 1] == b' ') else { return false };
-    let Some(close) = email.iter().position(is_sign) else { return false };
-    let Some(date) = email[close..].strip_prefix(b"> ") else { return false };
-    let blanks = date.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-    let Some(space) = date[blanks..].iter().position(|byte| *byte == b' ') else { return false };
-    let (seconds, zone) = date[blanks..].split_at(space);
-    is_seconds(seconds) && is_zone(&zone[1..])
-}
-
-fn is_seconds(seconds: &[u8]) -> bool {
-    let number = str::from_utf8(seconds).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-    let is_padded = seconds.len() > 1 && seconds[0] == b'0';
-    number.is_some_and(|number| number.parse::<i64>().is_ok()) && !is_padded
-}
-
-fn is_zone(zone: &[u8]) -> bool {
-    let (sign, digits) = zone.split_at(zone.len().min(1));
-    matches!(sign, b"+" | b"-") && digits.len() == 4 && digits.iter().all(u8::is_ascii_digit)
 }
 
 #[cfg(test)]

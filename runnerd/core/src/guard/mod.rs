@@ -1,8 +1,9 @@
 //! The files that define what the guard does: which these are, what a person has accepted of them, and what follows if
-//! they differ; and the tests that it names.
+//! they differ; the tests that it names, and what follows if it is flaky.
 
 mod command;
 pub mod definition;
+pub mod flakes;
 mod git_rules;
 pub mod ignored_files;
 mod manifest;

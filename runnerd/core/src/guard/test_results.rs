@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::test_record::{LostTest, TestAbsence, TestRecord};
+use runner_config::ChangePolicy;
 use serde::{Deserialize, Serialize};
 
 use crate::text::clip::truncate_text;
@@ -114,6 +115,12 @@ pub fn diff_records(before: &TestRecord, after: &TestRecord) -> TestDiff {
         from.passed.iter().filter(is_covered).filter(|name| !known.contains(name)).cloned().collect()
     };
     TestDiff { added: missing(after, before), lost: missing(before, after) }
+}
+
+/// Whether a person has to review what a green guard passed: tests are lost, and its definition is not the accepted one.
+pub fn is_review_required(before: &TestRecord, after: &TestRecord, definition: (ChangePolicy, bool)) -> bool {
+    let (policy, has_changed) = definition;
+    has_changed && policy != ChangePolicy::Revert && !diff_records(before, after).lost.is_empty()
 }
 
 /// Returns the record after a guard that was run on the base.

@@ -110,9 +110,13 @@ fn simulate_outcome(policy: &Policy, task: &SessionTask, assumed: &AssumedEnding
                 (at, IterationEvent::SessionEnded(sample_session(assumed.ending)))
             }
             (IterationEffect::Inspect, at) => (at, IterationEvent::Inspected(sample_finding(policy, task, assumed))),
-            (IterationEffect::RunGuard | IterationEffect::RunAccepted | IterationEffect::EndGuard, at) => {
-                (at, IterationEvent::GuardEnded(sample_guard_end(assumed.ending)))
-            }
+            (
+                IterationEffect::RunGuard
+                | IterationEffect::RunAccepted
+                | IterationEffect::RerunGuard
+                | IterationEffect::EndGuard,
+                at,
+            ) => (at, IterationEvent::GuardEnded(sample_guard_end(assumed.ending))),
             (IterationEffect::RunReview | IterationEffect::EndReview, at) => {
                 (at, IterationEvent::ReviewEnded(sample_review_end(assumed.ending)))
             }

@@ -7,7 +7,9 @@ use runner_config::ChangePolicy;
 use serde::{Deserialize, Serialize};
 
 use crate::guard::definition::DefinitionDiff;
+use crate::guard::flakes::FlakyGuard;
 use crate::guard::test_results::TestResults;
+use crate::message::NameList;
 use crate::policy::Policy;
 use crate::run::usage;
 use crate::text::digest::Digest;
@@ -22,8 +24,16 @@ pub struct GuardEnd {
     pub digest: Option<String>,
     /// What it printed, reduced.
     pub output: String,
-    /// The tests that it named; `None` if what it printed is not known as a whole.
+    /// The tests that it named; `None` if it named none, or if what it printed is not known as a whole.
     pub tests: Option<TestResults>,
+    /// Whether a person has to review what it passed: tests are lost, and its definition is not the accepted one.
+    pub review_required: bool,
+    /// The failures that known programs reported, each with its file if it is known.
+    pub failing: NameList,
+    /// If it was red: files for which the session is charged, even if it is green the second time.
+    pub suspects: Vec<String>,
+    /// The red run before it on the same files, if it was green then.
+    pub flaky: Option<FlakyGuard>,
     /// How it rewrote history, if it did; the rewritten commits are rescued and the branch is restored.
     pub history: Option<String>,
     /// Where HEAD pointed if it had left the run's branch, which still contained From; it is rescued and HEAD is
@@ -41,6 +51,8 @@ pub struct GuardEnd {
     pub survivors: u32,
     /// Why its log is incomplete, if the disk refused part of it.
     pub log_fault: Option<String>,
+    /// Why the reports that name its tests are not read, if it passed.
+    pub report_fault: Option<String>,
     /// How tightly it was contained; `None` if it did not run.
     pub containment: Option<Containment>,
     /// How the guard's definition differed from the accepted one when the session ended.
@@ -78,20 +90,45 @@ const DISCARDED_EXIT: i32 = 125;
 const MAX_NAMED: usize = 10;
 const MAX_PATH: usize = 200;
 
-/// Describes the paths of a change that the guard discarded; `None` if there are none.
-pub fn describe_discarded(paths: &[String]) -> Option<String> {
+/// What the guard discarded of a session's change.
+#[derive(Debug, Default)]
+pub struct DiscardedChange {
+    /// Files that it removed or reset; they are restored.
+    pub files: Vec<String>,
+    /// Submodules that it removed or moved back. What is in them is in no commit of this repository, so they stay as
+    /// the guard left them.
+    pub submodules: Vec<String>,
+}
+
+impl DiscardedChange {
+    /// Describes it; `None` if nothing was discarded.
+    pub fn describe(&self) -> Option<String> {
+        let Self { files, submodules } = self;
+        let what: Vec<String> =
+            [name_paths(files, "file"), name_paths(submodules, "submodule")].into_iter().flatten().collect();
+        let outcome = match (files.is_empty(), submodules.is_empty()) {
+            (true, true) => return None,
+            (false, true) => "They are restored, and the guard counts as red",
+            (true, false) => "Submodules stay as the guard left them, and the guard counts as red",
+            (false, false) => {
+                "The files are restored, the submodules stay as the guard left them, and the guard counts as red"
+            }
+        };
+        Some(format!(
+            "The guard discarded {} of this change. {outcome}: it did not check them. A guard must not clean or reset the work tree; a \
+             file that is no part of the change belongs in .gitignore.",
+            what.join(" and ")
+        ))
+    }
+}
+
+/// Counts and names paths; `None` if there are none.
+fn name_paths(paths: &[String], kind: &str) -> Option<String> {
     let named: Vec<String> = paths.iter().take(MAX_NAMED).map(|path| one_line(path, MAX_PATH)).collect();
     let more = paths.len() - named.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let files = if paths.len() == 1 { "file" } else { "files" };
-    let named = named.join(", ");
-    (!paths.is_empty()).then(|| {
-        format!(
-            "The guard discarded {} {files} of this change: {named}{more}. They are restored, and the guard counts as red: it did \
-             not check them. A guard must not clean or reset the work tree; a file that is no part of the change belongs in .gitignore.",
-            paths.len()
-        )
-    })
+    let plural = if paths.len() == 1 { "" } else { "s" };
+    (!paths.is_empty()).then(|| format!("{} {kind}{plural} ({}{more})", paths.len(), named.join(", ")))
 }
 
 impl GuardEnd {
@@ -102,6 +139,10 @@ impl GuardEnd {
             digest: None,
             output: String::new(),
             tests: None,
+            review_required: false,
+            failing: NameList::default(),
+            suspects: Vec::new(),
+            flaky: None,
             history: None,
             elsewhere: None,
             reverted: Vec::new(),
@@ -112,6 +153,7 @@ impl GuardEnd {
             elapsed_ms: 0,
             survivors: 0,
             log_fault: None,
+            report_fault: None,
             containment: None,
         }
     }
@@ -122,11 +164,11 @@ impl GuardEnd {
         Self { digest, output: reason, ..Self::new(GuardEndKind::Exited(NOT_RUN_EXIT)) }
     }
 
-    /// Returns this end with the paths of the session's change that the guard removed or reverted: a green result that
+    /// Returns this end with what the guard removed or reverted of the session's change: a green result that
     /// does not cover what the session made is red.
     #[must_use]
-    pub fn with_discarded(self, paths: &[String]) -> Self {
-        match describe_discarded(paths).filter(|_| self.how == GuardEndKind::Exited(0)) {
+    pub fn with_discarded(self, discarded: &DiscardedChange) -> Self {
+        match discarded.describe().filter(|_| self.how == GuardEndKind::Exited(0)) {
             Some(reason) => {
                 Self { how: GuardEndKind::Exited(DISCARDED_EXIT), output: format!("{reason}\n{}", self.output), ..self }
             }
@@ -154,19 +196,53 @@ impl GuardEnd {
     /// definition was not the accepted one.
     pub(super) fn with_earlier_run(self, earlier: Option<Self>) -> Self {
         let Some(earlier) = earlier else { return self };
+        let is_green = self.outcome() == GuardOutcome::Pass;
+        // Of a changed definition, what it names of the tests is what counts: it may leave some out.
+        let (tests, review_required) = match earlier.tests {
+            Some(tests) if self.with_accepted && !earlier.with_accepted => (Some(tests), earlier.review_required),
+            _ => (self.tests, self.review_required),
+        };
         Self {
+            tests,
+            review_required,
             reverted: merge_paths(earlier.reverted, &self.reverted),
             wrote: merge_paths(earlier.wrote, &self.wrote),
             moved_refs: if self.moved_refs.is_empty() { earlier.moved_refs } else { self.moved_refs },
             elapsed_ms: earlier.elapsed_ms.saturating_add(self.elapsed_ms),
             survivors: earlier.survivors.saturating_add(self.survivors),
             log_fault: self.log_fault.or(earlier.log_fault),
+            report_fault: self.report_fault.or(earlier.report_fault),
             containment: self.containment.into_iter().chain(earlier.containment).min(),
             departure: earlier.departure.merged_with(&self.departure),
-            // Of a changed definition, what it names of the tests is what counts: it may leave some out.
-            tests: if self.with_accepted { earlier.tests } else { self.tests },
+            flaky: self.flaky.or(earlier.flaky.filter(|_| is_green)),
             ..self
         }
+    }
+
+    /// Returns whether it is run once more on the same files: it was red, it has changed none of them, and there is as
+    /// much time left as it took.
+    pub(super) fn needs_second_run(&self, policy: &Policy, remaining_ms: u64) -> bool {
+        let is_red = self.outcome() == GuardOutcome::Fail && self.history.is_none() && self.elsewhere.is_none();
+        let has_run = self.containment.is_some();
+        policy.flakes && is_red && has_run && self.wrote.is_empty() && self.elapsed_ms <= remaining_ms
+    }
+
+    /// Returns the end of a second run on the same files, combined with the red one before it.
+    pub(super) fn with_red_run(self, red: Option<Self>) -> Self {
+        let Some(red) = red else { return self };
+        let is_green = match self.outcome() {
+            GuardOutcome::Fail => return self.with_earlier_run(Some(red)),
+            GuardOutcome::Pass => true,
+            // Ended for somebody, or without a result: then it is as if it had not been run.
+            GuardOutcome::Skipped if self.how == GuardEndKind::Cut => return self.with_earlier_run(Some(red)),
+            GuardOutcome::Skipped => false,
+        };
+        let flaky = is_green.then(|| FlakyGuard { failing: red.failing.clone(), suspects: red.suspects.clone() });
+        if is_green && red.suspects.is_empty() {
+            return Self { flaky, ..self.with_earlier_run(Some(red)) };
+        }
+        let (history, elsewhere) = (self.history.clone(), self.elsewhere.clone());
+        Self { flaky, history, elsewhere, ..red.with_earlier_run(Some(self)) }
     }
 }
 

@@ -3,7 +3,7 @@
 use protocol::words::PhaseName;
 use runner_config::ReviewPolicy;
 
-use super::{GuardEnd, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, WorkResult, WorkSource};
+use super::{GuardEnd, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, WorkResult, WorkSource, guard_runs};
 use crate::policy::Policy;
 use crate::run::approval::Decision;
 use crate::verdict::{FaultKind, SessionTask, StopCause, Verdict, timeout_verdict};
@@ -25,21 +25,25 @@ pub(super) fn phase_after_brief(task: SessionTask) -> Phase {
     let verdict = decision.verdict();
     let work = WorkResult { task, by: WorkSource::Person(decision) };
     if is_rechecked {
-        return Phase::Guard { work, green: None, lost: None, stop: None };
+        return guard_runs::first_guard_phase(work);
     }
     Phase::Settle { outcome: Box::new(IterationOutcome { work, guard: None, review: None, verdict }) }
 }
 
 /// Returns the reviewer after a green guard; none if a person has already decided.
-pub(super) fn reviewer_for(policy: &Policy, work: &WorkResult) -> ReviewPolicy {
-    if work.decision().is_some() { ReviewPolicy::Off } else { policy.review }
+pub(super) fn reviewer_for(policy: &Policy, work: &WorkResult, guard: &GuardEnd) -> ReviewPolicy {
+    match work.decision() {
+        Some(_) => ReviewPolicy::Off,
+        None if guard.review_required => ReviewPolicy::Human,
+        None => policy.review,
+    }
 }
 
 /// Returns the phase after a review.
 pub(super) fn phase_after_review(policy: &Policy, reviewed: ReviewedWork, stop: Option<StopCause>) -> Phase {
     let ReviewedWork { work, guard, review } = reviewed;
     if stop.is_none() && is_retried(&review) {
-        return Phase::Review { work, guard, failed: Some(Box::new(review)), stop: None };
+        return Phase::Review { work, guard: Box::new(guard), failed: Some(Box::new(review)), stop: None };
     }
     let verdict = review_verdict(policy, &review, stop);
     Phase::Settle { outcome: Box::new(IterationOutcome { work, guard: Some(guard), review: Some(review), verdict }) }

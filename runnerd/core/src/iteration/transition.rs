@@ -16,6 +16,7 @@ use crate::files::guardrails::{self, Guardrail};
 use crate::files::layout;
 pub use crate::files::layout::PROGRESS_HEADING;
 use crate::guard::definition::GuardDefinition;
+use crate::guard::flakes::{self, FlakyGuard};
 use crate::guard::test_results;
 use crate::iteration::{GuardEnd, GuardEndKind, IterationOutcome, WorkSource};
 use crate::run::usage::{self, ResourceUsage};
@@ -139,6 +140,8 @@ fn next_run_state(
         last_status: Some(row.status),
         last_summary: final_summary(outcome),
         last_guard: Some(outcome.guard_outcome()),
+        review_required: outcome.verdict == Verdict::Pending
+            && outcome.guard.as_ref().is_some_and(|guard| guard.review_required),
         consecutive_faults: consecutive_faults(old.consecutive_faults, outcome),
         stall: if passed { Stall::default() } else { next_stall(&old.stall, row.status, answer) },
         decomposed_in_row: decomposed_in_row(old.decomposed_in_row, &outcome.verdict),
@@ -154,6 +157,7 @@ fn next_run_state(
             .fold(old.notes_used.clone(), |used, note| with_item(&used, Some(note))),
         reverted: reverted_paths(outcome),
         hidden: hidden_paths(outcome),
+        flakes: flakes::next_flakes(&old.flakes, outcome.flaky_guard(), &outcome.work.task),
         usage: usage::add_usage(&old.usage, &iteration_usage(outcome, &facts.retry_usage)),
         elapsed_ms: old.elapsed_ms.saturating_add(facts.retry_usage.elapsed_ms).saturating_add(facts.elapsed_ms),
         run_id: old.run_id.clone(),
@@ -365,7 +369,8 @@ fn failure_text(outcome: &IterationOutcome) -> Option<String> {
     }
 }
 
-/// Returns the output of a red guard, and the definition it ran with if that is not the accepted one.
+/// Returns the output of a red guard, why it counts if it was green the second time, and the definition it ran with if that
+/// is not the accepted one.
 fn red_text(guard: &GuardEnd) -> String {
     let files = || one_line(&guard.departure.paths.join(", "), MAX_NAMED);
     let with = match (guard.with_accepted, guard.departure.paths.is_empty()) {
@@ -375,7 +380,8 @@ fn red_text(guard: &GuardEnd) -> String {
         (false, false) => format!("[red with a definition of the guard that no person has accepted: {}]\n", files()),
         (false, true) => String::new(),
     };
-    with + &guard.output
+    let charge = guard.flaky.as_ref().and_then(FlakyGuard::charge_notice).unwrap_or_default();
+    charge + &with + &guard.output
 }
 
 /// Returns the faults of an invalid tree that the verdict is about, and the tree's text.

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::text::fence::is_hidden;
 
 /// Most items that are written out.
@@ -16,7 +18,8 @@ const BYTES_LIMIT: usize = 4_000;
 const COMPLETE_LIMIT: usize = 1024 * 1024;
 
 /// A bounded list of paths or ids, each of any bytes, but not empty.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct NameList {
     items: Vec<Vec<u8>>,
     more: usize,
@@ -84,6 +87,11 @@ impl NameList {
         &self.items
     }
 
+    /// Returns the names written out as text.
+    pub fn to_texts(&self) -> Vec<String> {
+        self.items.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+    }
+
     /// Returns how many names are only counted.
     pub fn more(&self) -> usize {
         self.more
@@ -122,6 +130,20 @@ impl FromStr for NameList {
         }
         let items = parts.into_iter().map(|part| decode(part).ok_or(InvalidNameList)).collect::<Result<_, _>>()?;
         Ok(Self { items, more })
+    }
+}
+
+impl TryFrom<String> for NameList {
+    type Error = InvalidNameList;
+
+    fn try_from(text: String) -> Result<Self, InvalidNameList> {
+        if text.is_empty() { Ok(Self::default()) } else { text.parse() }
+    }
+}
+
+impl From<NameList> for String {
+    fn from(list: NameList) -> Self {
+        list.to_string()
     }
 }
 

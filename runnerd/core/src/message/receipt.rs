@@ -2,6 +2,7 @@
 
 use protocol::words::{GuardOutcome, IterationStatus, Mode, Role};
 
+use super::guard_flaky::GuardFlaky;
 use super::name_list::NameList;
 use super::trailer_values::{
     AgentStamp, AttemptCount, GuardRun, GuardTests, ReviewRun, ReviewSignature, RunnerVersion, UsageLine, VerdictLine,
@@ -51,6 +52,8 @@ pub struct Receipt {
     pub guard_run: Option<GuardRun>,
     /// How the tests that passed differ from those at From, if they do.
     pub guard_tests: Option<GuardTests>,
+    /// The guard's red run before a green one on the same files, if there was one.
+    pub guard_flaky: Option<GuardFlaky>,
     /// The review's decision, if there was one.
     pub review: Option<ReviewRun>,
     /// The signature of the person who decided, if they signed.
@@ -105,6 +108,7 @@ impl Receipt {
             ("Runner-Output", self.output.as_ref().map(ToString::to_string)),
             (GUARD, self.guard_run.as_ref().map(ToString::to_string)),
             ("Runner-Guard-Tests", self.guard_tests.as_ref().map(ToString::to_string)),
+            ("Runner-Guard-Flaky", self.guard_flaky.as_ref().map(ToString::to_string)),
             ("Runner-Review", self.review.as_ref().map(ToString::to_string)),
             ("Runner-Signature", self.signature.as_ref().map(ToString::to_string)),
             ("Runner-Notes", names(&self.notes)),
@@ -146,6 +150,7 @@ impl Receipt {
             output: trailers.take_optional("Runner-Output")?,
             guard_run: trailers.take_optional(GUARD)?,
             guard_tests: trailers.take_optional("Runner-Guard-Tests")?,
+            guard_flaky: trailers.take_optional("Runner-Guard-Flaky")?,
             review: trailers.take_optional("Runner-Review")?,
             signature: trailers.take_optional("Runner-Signature")?,
             notes: trailers.take_optional("Runner-Notes")?.unwrap_or_default(),

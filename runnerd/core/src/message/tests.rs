@@ -32,6 +32,7 @@ fn receipt() -> Receipt {
         output: Some(Digest::compute(b"output")),
         guard_run: Some(GuardRun { end: ProcessEnd::Exit(0), output: Digest::compute(b"guard") }),
         guard_tests: Some(GuardTests { added: 3, lost: 1, names: NameList::new(["shop tests::a, b"]) }),
+        guard_flaky: Some(GuardFlaky { names: NameList::new(["tests/test_net.py::test_get"]) }),
         review: Some(ReviewRun {
             accepted: true,
             prompt: Some(Digest::compute(b"p")),
@@ -65,6 +66,7 @@ pub(crate) fn minimal_receipt() -> Receipt {
         output: None,
         guard_run: None,
         guard_tests: None,
+        guard_flaky: None,
         review: None,
         signature: None,
         notes: NameList::default(),
@@ -268,7 +270,7 @@ fn a_touched_receipt_is_refused() {
         Err(MessageError::Unexpected("Runner-Role: worker".to_owned()))
     );
     assert_eq!(touched("iter 0007", "iter 007"), Err(MessageError::Form { line: 1 }));
-    assert_eq!(touched("cost_usd=1.012345", "cost_usd=01.012345"), Err(MessageError::Form { line: 24 }));
+    assert_eq!(touched("cost_usd=1.012345", "cost_usd=01.012345"), Err(MessageError::Form { line: 25 }));
     assert_eq!(
         touched("iter 0007", "iteration 0007").map_err(|error| error.to_string().contains("malformed subject")),
         Err(true)

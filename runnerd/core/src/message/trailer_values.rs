@@ -33,7 +33,7 @@ const USAGE_FORM: MalformedValue = MalformedValue(
 /// A trailer value that is not in the expected form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected {0}")]
-pub struct MalformedValue(&'static str);
+pub struct MalformedValue(pub(super) &'static str);
 
 impl MalformedValue {
     /// Names the expected form.

@@ -138,7 +138,7 @@ fn render_path(input: &PromptInput<'_>) -> String {
 /// A reviewer gets only what is relevant to its judgement.
 pub(super) fn checks_section(input: &PromptInput<'_>, limit: usize) -> Option<PromptSection<'static>> {
     const HEADING: &str = "## State of checks and files\n";
-    let share = limit.saturating_sub(HEADING.len()) / 8;
+    let share = limit.saturating_sub(HEADING.len()) / 9;
     let text = if input.role == Role::Reviewer {
         [render_guard_definition(input, share), render_held_back(input, 2 * share)].concat()
     } else {
@@ -150,6 +150,7 @@ pub(super) fn checks_section(input: &PromptInput<'_>, limit: usize) -> Option<Pr
             definition,
             render_watched(input),
             render_lost_tests(input, share),
+            render_flakes(input, share),
             render_reverted(input, 2 * share),
             hidden,
             render_held_back(input, room),
@@ -193,6 +194,14 @@ fn render_lost_tests(input: &PromptInput<'_>, limit: usize) -> String {
     let words = "These tests passed before the last session and do not now. Bring back what was not meant to go; if it \
                  was renamed or is wrong, say so in your summary:";
     NameSection { name: "lost-tests", intro: words, items: &items }.render(limit)
+}
+
+/// The tests that failed and then passed on the same files.
+fn render_flakes(input: &PromptInput<'_>, limit: usize) -> String {
+    let items: Vec<String> = input.run_state.flakes.iter().map(ToString::to_string).collect();
+    let words = "These tests failed in this run and then passed on the same files. If one fails, run it again before you look \
+                 for the cause in your change; leave it as it is, unless your task is about it:";
+    NameSection { name: "flaky-tests", intro: words, items: &items }.render(limit)
 }
 
 fn render_reverted(input: &PromptInput<'_>, limit: usize) -> String {

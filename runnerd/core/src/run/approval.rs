@@ -57,7 +57,7 @@ pub(crate) fn find_pending_leaf(inputs: &RunInputs<'_>, leaf: &Node) -> Option<P
     let was_green = state.last_status == Some(IterationStatus::Done) && state.last_guard == Some(GuardOutcome::Pass);
     let node_feedback = inputs.feedback.nodes.get(&leaf.id);
     let was_charged = node_feedback.is_some_and(|told| told.history.iter().any(|attempt| attempt.iter == iter));
-    let is_pending = inputs.policy.review == ReviewPolicy::Human
+    let is_pending = (inputs.policy.review == ReviewPolicy::Human || state.review_required)
         && was_green
         && !was_charged
         && state.last_node.as_ref() == Some(&leaf.id);

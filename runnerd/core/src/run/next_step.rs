@@ -113,7 +113,7 @@ pub fn decide_next(inputs: &RunInputs<'_>, ended: Option<&Verdict>, stop_request
         .or_else(|| ended.and_then(|_| check_unpriced_tokens(inputs)).filter(|_| begins_session))
         .or_else(|| check_moved_head(inputs, ended).filter(|_| stop_request != Some(StopRequest::Cancel)))
         .or_else(|| check_stop_request(stop_request, ended))
-        .or_else(|| pending.map(|pending| wait_for_review(&pending)))
+        .or_else(|| pending.map(|pending| wait_for_review(&pending, inputs.run_state)))
         .unwrap_or_else(|| choose_agents(inputs, build_task(inputs, leaf)))
 }
 
@@ -316,9 +316,14 @@ fn pause_step(why: &str, ended: Option<&Verdict>) -> NextStep {
     NextStep::Pause(StopReason::new(message, "runnerctl resume"))
 }
 
-fn wait_for_review(pending: &PendingNode) -> NextStep {
+fn wait_for_review(pending: &PendingNode, state: &RunState) -> NextStep {
     let PendingNode { node, iter } = pending;
-    let message = format!("task {node} is done and awaits your review: `runnerctl log {iter} --diff` shows it");
+    let why = if state.review_required {
+        ", because tests that passed before no longer do, and the guard's definition has changed"
+    } else {
+        ""
+    };
+    let message = format!("task {node} is done and awaits your review{why}: `runnerctl log {iter} --diff` shows it");
     let ways = review_ways(pending).with_command(Command::show_diff(*iter));
     NextStep::WaitForPerson(StopReason::new(message, ways))
 }

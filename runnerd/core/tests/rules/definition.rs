@@ -3,7 +3,9 @@
 use protocol::answer::AnswerStatus;
 use protocol::words::{GuardOutcome, PhaseName};
 use runner_config::{ChangePolicy, ReviewPolicy, TimeoutPolicy};
+use runner_core::feedback::read_test_results;
 use runner_core::guard::definition::{DefinitionDiff, DefinitionState, GuardDefinition, session_notice};
+use runner_core::guard::test_results::TestOutcome;
 use runner_core::iteration::{
     GuardEnd, GuardEndKind, IterationEffect, IterationEvent, IterationOutcome, Phase, decide,
 };
@@ -141,6 +143,31 @@ fn both_definitions_must_be_green() {
     }
     let retry = Policy { on_timeout: TimeoutPolicy::Retry, ..both };
     assert_eq!(settled_outcome(after(&retry, [first(), guard(GuardEndKind::TimedOut)])).verdict, Verdict::RedGuard);
+}
+
+#[test]
+fn a_person_reviews_if_tests_are_lost_with_a_changed_definition() {
+    let with_tests = |end: GuardEnd, names: Option<&str>, review_required| {
+        let tests = names.map(|name| read_test_results(format!("test {name} ... ok\n").as_bytes()).expect("a name"));
+        GuardEnd { tests, review_required, ..end }
+    };
+    let changed = |names, required| with_tests(departed(GuardEndKind::Exited(0)), names, required);
+    let accepted = |required| with_tests(green(), Some("accepted"), required);
+    let table = [
+        (ChangePolicy::Report, vec![changed(Some("a"), true)], "a", Verdict::Pending),
+        (ChangePolicy::Both, vec![changed(Some("a"), true), accepted(false)], "a", Verdict::Pending),
+        (ChangePolicy::Both, vec![changed(Some("a"), false), accepted(true)], "a", Verdict::Accepted),
+        (ChangePolicy::Both, vec![changed(None, false), accepted(true)], "accepted", Verdict::Pending),
+        (ChangePolicy::Both, vec![changed(None, false), accepted(false)], "accepted", Verdict::Accepted),
+    ];
+    for (on_change, ends, name, verdict) in table {
+        for review in [ReviewPolicy::Off, ReviewPolicy::Human] {
+            let verdict = if review == ReviewPolicy::Human { Verdict::Pending } else { verdict.clone() };
+            let settled = settled_outcome(after(&Policy { review, ..policy(on_change) }, ends.clone()));
+            let tests = settled.guard.and_then(|guard| guard.tests).expect("names");
+            assert_eq!((settled.verdict, tests.names(TestOutcome::Passed)), (verdict, vec![name]), "{ends:?}");
+        }
+    }
 }
 
 #[test]

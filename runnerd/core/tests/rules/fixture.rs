@@ -5,7 +5,7 @@
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::state::UsageTotal;
 use protocol::tree::{ChildSpec, Node, TREE_VERSION, TaskTree};
-use protocol::words::Role;
+use protocol::words::{Containment, Role};
 use runner_core::guard::definition::DefinitionDiff;
 use runner_core::iteration::{
     GuardEnd, GuardEndKind, IterationEvent, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, WorkResult, WorkSource,
@@ -133,6 +133,11 @@ pub(crate) fn illegal(rule: SessionRule) -> TreeFinding {
 
 pub(crate) fn finding(tree: TreeFinding) -> SessionFinding {
     SessionFinding { changed: true, changed_since_base: true, ..SessionFinding::new(tree) }
+}
+
+/// A guard that was red and may run once more.
+pub(crate) fn red() -> GuardEnd {
+    GuardEnd { containment: Some(Containment::Walk), ..guard(GuardEndKind::Exited(1)) }
 }
 
 pub(crate) fn guard(how: GuardEndKind) -> GuardEnd {

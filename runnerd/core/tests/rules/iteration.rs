@@ -15,7 +15,7 @@ use runner_core::verdict::{SessionEndKind, SessionFinding, SessionRule, SessionT
 
 use crate::fixture::{
     STOPS, answered, context_exceeded, decomposed, departed, drive, faulty, finding, full_disk, green, guard, illegal,
-    invalid, legal, misconfigured, outcome, review, session, session_of, task, unavailable,
+    invalid, legal, misconfigured, outcome, red, review, session, session_of, task, unavailable,
 };
 
 /// An edge of the graph: a phase, an event, and the next phase.
@@ -120,6 +120,7 @@ fn guards() -> Vec<(&'static str, GuardEnd)> {
         ("history rewritten", rewritten),
         ("green, changed definition", departed(GuardEndKind::Exited(0))),
         ("red, changed definition", departed(GuardEndKind::Exited(1))),
+        ("red, once more", red()),
     ]
 }
 
@@ -225,19 +226,21 @@ fn stop_of(phase: &Phase) -> Option<StopCause> {
     }
 }
 
-/// Whether the guard runs again, because its supervisor was lost, or with the accepted definition after it was green
-/// with another one. Only this phase can follow itself.
+/// Whether the guard runs again, because its supervisor was lost, because it was red, or with the accepted definition after
+/// it was green with another one. Only this phase can follow itself.
 fn is_second_guard(edge: &Edge) -> bool {
-    let (Phase::Guard { green, lost, stop: None, .. }, Phase::Guard { green: then, lost: since, stop: None, .. }) =
+    let (Phase::Guard { earlier: before, stop: None, .. }, Phase::Guard { earlier: after, stop: None, .. }) =
         (&edge.from, &edge.to)
     else {
         return false;
     };
     let IterationEvent::GuardEnded(guard) = &edge.event else { return false };
+    let is_new = |before: &Option<Box<GuardEnd>>, after: &Option<Box<GuardEnd>>| before.is_none() && after.is_some();
     match guard.how {
-        GuardEndKind::Lost => lost.is_none() && since.is_some() && green == then,
-        GuardEndKind::Exited(0) => {
-            green.is_none() && then.is_some() && since.is_none() && !guard.departure.paths.is_empty()
+        GuardEndKind::Lost => is_new(&before.lost, &after.lost) && before.red.is_none() && before.green == after.green,
+        GuardEndKind::Exited(0) => is_new(&before.green, &after.green) && after.lost.is_none() && after.red.is_none(),
+        GuardEndKind::Exited(_) => {
+            is_new(&before.red, &after.red) && after.lost.is_none() && before.green == after.green
         }
         _ => false,
     }
@@ -259,7 +262,10 @@ fn is_next_reviewer(edge: &Edge) -> bool {
 fn end_of(effect: IterationEffect) -> Option<&'static str> {
     match effect {
         IterationEffect::RunSession | IterationEffect::EndSession => Some("SessionEnded"),
-        IterationEffect::RunGuard | IterationEffect::RunAccepted | IterationEffect::EndGuard => Some("GuardEnded"),
+        IterationEffect::RunGuard
+        | IterationEffect::RunAccepted
+        | IterationEffect::RerunGuard
+        | IterationEffect::EndGuard => Some("GuardEnded"),
         IterationEffect::RunReview | IterationEffect::EndReview => Some("ReviewEnded"),
         IterationEffect::Open | IterationEffect::Brief | IterationEffect::Inspect | IterationEffect::Settle => None,
     }

@@ -32,6 +32,7 @@ fn iteration_commit(run: &str, node: &str, verdict: VerdictName) -> RunnerCommit
         output: None,
         guard_run: None,
         guard_tests: None,
+        guard_flaky: None,
         review: None,
         signature: None,
         notes: NameList::default(),

@@ -10,6 +10,7 @@ mod explain;
 mod fallback;
 mod feedback;
 mod fixture;
+mod flakes;
 mod iteration;
 mod landing;
 mod next;

@@ -263,6 +263,12 @@ fn a_finished_node_waits_for_a_person_until_anything_about_it_is_another() {
         assert_eq!(find_pending(&case.standing(&[])), None);
         assert_eq!(state(&case.next()), RunStatus::Running);
     }
+    let required = Situation::with(|case| {
+        finish(case);
+        (case.policy.review, case.state.review_required) = (ReviewPolicy::Off, true);
+    });
+    let NextStep::WaitForPerson(reason) = required.next() else { panic!("{:?}", required.next()) };
+    assert!(reason.message.contains("the guard's definition has changed"), "{}", reason.message);
 }
 
 #[test]

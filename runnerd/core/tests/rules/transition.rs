@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
+use protocol::flakes::FlakyTest;
 use protocol::state::{Attempt, Deaths, Feedback, NodeFeedback, RunState, Stall, UsageTotal};
 use protocol::tree::TaskTree;
 use protocol::words::{Containment, GuardOutcome, IterationStatus, Mode, PhaseName, VerdictName};
@@ -34,6 +35,7 @@ pub(crate) fn before() -> (TaskTree, RunState, Feedback) {
         last_status: Some(IterationStatus::Done),
         last_summary: Some("old".to_owned()),
         last_guard: Some(GuardOutcome::Pass),
+        review_required: true,
         consecutive_faults: 2,
         stall: Stall { digest: Some("old".to_owned()), count: 3 },
         decomposed_in_row: 4,
@@ -47,6 +49,7 @@ pub(crate) fn before() -> (TaskTree, RunState, Feedback) {
         guard_definition: [("justfile".to_owned(), "1".repeat(40))].into(),
         reverted: vec!["old".to_owned()],
         hidden: vec!["old".to_owned()],
+        flakes: vec![FlakyTest { name: None, count: 2, first_node: "a".to_owned(), last_iter: 5 }],
         usage: UsageTotal { sessions: 6, input_tokens: Some(10), ..UsageTotal::default() },
         elapsed_ms: 100,
     };
@@ -200,6 +203,7 @@ fn every_field_of_the_run_state_follows_an_accepted_node() {
         last_status: Some(IterationStatus::Done),
         last_summary: Some("what was done".to_owned()),
         last_guard: Some(GuardOutcome::Pass),
+        review_required: false,
         consecutive_faults: 0,
         stall: Stall::default(),
         decomposed_in_row: 0,
@@ -227,6 +231,7 @@ fn every_field_of_the_run_state_follows_a_death() {
         last_status: Some(IterationStatus::Interrupted),
         last_summary: None,
         last_guard: Some(GuardOutcome::Skipped),
+        review_required: false,
         deaths: Deaths { node: Some("b".to_owned()), count: 7 },
         held_back: vec!["key.pem".to_owned()],
         dirty_submodules: vec!["parts/module".to_owned()],

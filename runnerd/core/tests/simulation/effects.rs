@@ -9,18 +9,20 @@ use jiff::SignedDuration;
 use protocol::answer::{AgentAnswer, SessionUsage};
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
-use protocol::words::Containment;
+use protocol::words::{Containment, GuardOutcome};
 use runner_config::ChangePolicy;
-use runner_core::feedback::read_test_results;
+use runner_core::feedback::{list_failing_names, read_test_results};
 use runner_core::files::layout;
 use runner_core::files::notes;
 use runner_core::files::person_edit;
 use runner_core::guard::definition::session_notice;
-use runner_core::guard::test_results::TestResults;
+use runner_core::guard::flakes;
+use runner_core::guard::test_results::{self, TestResults};
 use runner_core::iteration::tree_examination::{self, TreeExamination};
 use runner_core::iteration::{
     GuardEnd, GuardEndKind, IterationEffect, IterationEvent, Phase, ReviewEnd, ReviewEndKind, WorkResult,
 };
+use runner_core::message::NameList;
 use runner_core::prompt::{self, Prompt, PromptInput, ReviewMaterial};
 use runner_core::run::{self, NextStep};
 use runner_core::text::digest::Digest;
@@ -46,9 +48,10 @@ impl Course {
                 Ok(IterationEvent::SessionEnded(session_end(SessionEndKind::Cut, task)))
             }
             (Some(IterationEffect::Inspect), Phase::Inspect { task, session, .. }) => self.inspect(task, session),
-            (Some(effect @ (IterationEffect::RunGuard | IterationEffect::RunAccepted)), Phase::Guard { work, .. }) => {
-                self.guard(work, (is_cut, effect == IterationEffect::RunAccepted))
-            }
+            (
+                Some(IterationEffect::RunGuard | IterationEffect::RunAccepted | IterationEffect::RerunGuard),
+                Phase::Guard { work, earlier, .. },
+            ) => self.guard(work, (is_cut, earlier.green.is_some())),
             (Some(IterationEffect::EndGuard), Phase::Guard { work, .. }) => {
                 self.swap_back();
                 let wrote = self.paths_by_guards();
@@ -280,16 +283,31 @@ impl Course {
         let output = self.random.pick(&OUTPUTS).to_string();
         let elapsed_ms = self.random.below(60_000);
         let is_silent = matches!(how, GuardEndKind::Cut | GuardEndKind::Lost | GuardEndKind::Missing { .. });
+        let failing = NameList::new(list_failing_names(output.as_bytes()));
+        let is_red = matches!(how, GuardEndKind::Exited(1..) | GuardEndKind::Signaled(_));
         let end = GuardEnd {
             wrote,
+            suspects: if is_red { self.suspects(&loaded, &failing) } else { Vec::new() },
+            failing,
             output: if is_silent { String::new() } else { output.clone() },
             digest: (!is_silent).then(|| Digest::compute(output.as_bytes()).to_string()),
             elapsed_ms,
-            tests: (!is_silent && !elapsed_ms.is_multiple_of(7)).then(|| named_tests(elapsed_ms)),
+            tests: (!is_silent && !elapsed_ms.is_multiple_of(7)).then(|| named_tests(elapsed_ms)).flatten(),
             containment: Some(Containment::Walk),
             ..GuardEnd::new(how)
         };
         self.look_after(work, end)
+    }
+
+    /// Returns the paths for which the session is charged even if a red guard is green the second time.
+    fn suspects(&self, from: &Loaded, failing: &NameList) -> Vec<String> {
+        let Some((_, before)) = &self.live.before_guard else { return Vec::new() };
+        if self.mistake == Some(Mistake::ForgetSuspects) {
+            return Vec::new();
+        }
+        let changed: BTreeSet<&str> =
+            differing(&from.files, before).filter(|path| !path.starts_with(".runner/")).collect();
+        flakes::find_suspects(failing, changed)
     }
 
     /// Returns the paths outside `.runner/` that guards have written since the first one of the iteration, in any
@@ -320,13 +338,19 @@ impl Course {
         if departure.effective_policy(loaded.policy.on_change) == ChangePolicy::Revert {
             reverted.extend_from_slice(&departure.paths);
         }
-        Ok(IterationEvent::GuardEnded(GuardEnd { history, elsewhere, reverted, departure, ..end }))
+        let has_changed = !departure.merged_with(&self.departure(&loaded)).paths.is_empty();
+        let record = end.tests.as_ref().filter(|_| end.outcome() == GuardOutcome::Pass).map(test_results::first_record);
+        let review_required = record.is_some_and(|record| {
+            test_results::is_review_required(&loaded.tests, &record, (loaded.policy.on_change, has_changed))
+        });
+        let end = GuardEnd { history, elsewhere, reverted, departure, review_required, ..end };
+        Ok(IterationEvent::GuardEnded(end))
     }
 }
 
 /// What guards print.
 /// The tests that a guard names, each in one of four ways, as a number has it.
-pub(crate) fn named_tests(mut number: u64) -> TestResults {
+pub(crate) fn named_tests(mut number: u64) -> Option<TestResults> {
     let mut report = String::new();
     for name in ["pays", "refunds", "rounds", "splits", "sums"] {
         let end = ["ok", "ok", "ignored", ""][usize::try_from(number % 4).unwrap_or_default()];
@@ -338,11 +362,13 @@ pub(crate) fn named_tests(mut number: u64) -> TestResults {
     read_test_results(report.as_bytes())
 }
 
-const OUTPUTS: [&str; 4] = [
+const OUTPUTS: [&str; 6] = [
     "test result: ok",
     "error: the ledger does not match\n  at src/ledger.rs:12\n",
     "thread 'main' panicked at src/lib.rs:3:5:\nassertion failed: is_paid\n",
     "warning: unused\nFAILED: 3 of 12\n",
+    "thread 'pays' panicked at src/part_3.rs:3:5:\nassertion failed: is_paid\n",
+    "--- FAIL: TestPay (0.00s)\n    pay_test.go:12: want 1\nFAIL\n",
 ];
 
 fn hold(message: String) -> Box<Declined> {

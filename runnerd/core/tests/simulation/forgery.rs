@@ -7,7 +7,7 @@ use protocol::test_record::TestRecord;
 use protocol::tree::TaskTree;
 use protocol::words::{Mode, Role, VerdictName};
 use runner_core::files::layout;
-use runner_core::message::{NameList, ProcessEnd, Receipt, ReviewRun, RunnerCommit, VerdictLine};
+use runner_core::message::{GuardFlaky, NameList, ProcessEnd, Receipt, ReviewRun, RunnerCommit, VerdictLine};
 use runner_core::text::digest::Digest;
 use runner_core::text::json;
 use runner_core::tree;
@@ -29,7 +29,7 @@ pub(crate) struct Forgery {
 pub(super) type Way = fn(&mut Forgery) -> bool;
 
 /// Every way, with its name.
-pub(crate) const WAYS: [(&str, Way); 49] = [
+pub(crate) const WAYS: [(&str, Way); 52] = [
     ("a leaf that passes", |forgery| forgery.trees(|node| !node.passes, |node| node.passes = true)),
     ("a person that sets passes", |forgery| forgery.person(|node| !node.passes, |node| node.passes = true)),
     ("attempts that were lowered", |forgery| {
@@ -144,6 +144,21 @@ pub(crate) const WAYS: [(&str, Way); 49] = [
     }),
     ("tests that are lost and not named", |forgery| {
         forgery.receipts_that(|receipt| receipt.guard_tests.is_some(), |receipt| receipt.guard_tests = None)
+    }),
+    ("a flaky guard that was not", |forgery| {
+        forgery.receipts_that(
+            |receipt| receipt.guard_run.is_some() && receipt.guard_flaky.is_none(),
+            |receipt| receipt.guard_flaky = Some(GuardFlaky::default()),
+        )
+    }),
+    ("a flaky guard that is not named", |forgery| {
+        forgery.receipts_that(|receipt| receipt.guard_flaky.is_some(), |receipt| receipt.guard_flaky = None)
+    }),
+    ("a flaky guard of another test", |forgery| {
+        forgery.receipts_that(
+            |receipt| receipt.guard_flaky.is_some(),
+            |receipt| receipt.guard_flaky = Some(GuardFlaky { names: NameList::new(["another"]) }),
+        )
     }),
     ("a changed guard that is not announced", |forgery| {
         forgery.receipts_that(is_announced_and_committed, |receipt| receipt.guard_changed = NameList::default())

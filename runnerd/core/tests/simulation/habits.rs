@@ -87,6 +87,7 @@ fn config(random: &mut Random) -> RepoConfig {
     config.guard.on_change =
         *random.pick(&[ChangePolicy::Both, ChangePolicy::Both, ChangePolicy::Report, ChangePolicy::Revert]);
     config.guard.baseline = random.one_in(2);
+    config.guard.flakes = !random.one_in(4);
     config.guard.command = vec!["just".to_owned(), "ci".to_owned()];
     config.guard.definition = Some(Patterns::new(DEFINITION));
     config

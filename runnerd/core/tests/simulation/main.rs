@@ -98,7 +98,11 @@ fn everything() -> impl Iterator<Item = String> {
     let rules = SessionRule::ALL.into_iter().map(|rule| rule.as_str().to_owned());
     let role_labels = [Role::Worker, Role::Planner, Role::Repair, Role::Human].map(|role| format!("role {role}"));
     let states = RunStatus::ALL.iter().filter(|state| **state != RunStatus::Completed).map(ToString::to_string);
-    verdicts.chain(rules).chain(role_labels).chain(states).chain([daemon::FORKED.to_owned()])
+    verdicts
+        .chain(rules)
+        .chain(role_labels)
+        .chain(states)
+        .chain([daemon::FORKED, "flaky Accepted", "flaky RedGuard"].map(str::to_owned))
 }
 
 #[test]

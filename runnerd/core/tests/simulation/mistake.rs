@@ -46,11 +46,13 @@ pub(crate) enum Mistake {
     GuardWithChanged,
     /// A guard's definition that differs from the accepted one is not reported.
     AnnounceNothing,
+    /// Nothing is charged for a guard that was green the second time.
+    ForgetSuspects,
 }
 
 impl Mistake {
     /// Every mistake.
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::PassRedGuard,
         Self::PassRejected,
         Self::ChargeFault,
@@ -70,6 +72,7 @@ impl Mistake {
         Self::ApproveChanged,
         Self::GuardWithChanged,
         Self::AnnounceNothing,
+        Self::ForgetSuspects,
     ];
 
     /// Changes the result of `decide`.

@@ -12,8 +12,8 @@ use runner_core::guard::test_results;
 use runner_core::iteration::transition::{self, PROGRESS_HEADING, StateAfter, TransitionFacts};
 use runner_core::iteration::{GuardEnd, GuardEndKind, IterationOutcome};
 use runner_core::message::{
-    AgentStamp, AttemptCount, GuardRun, GuardTests, MarkerCommit, NameList, ProcessEnd, Receipt, RunnerCommit,
-    RunnerVersion, UsageLine, VerdictLine, compose_headline, compose_human,
+    AgentStamp, AttemptCount, GuardFlaky, GuardRun, GuardTests, MarkerCommit, NameList, ProcessEnd, Receipt,
+    RunnerCommit, RunnerVersion, UsageLine, VerdictLine, compose_headline, compose_human,
 };
 use runner_core::prompt::{PROMPT_FORMAT, templates_digest};
 use runner_core::run;
@@ -41,6 +41,9 @@ impl Course {
         let loaded = self.loaded(task)?;
         let base = self.live.upon.get_or_insert_with(|| self.repository.tip.clone()).clone();
         self.may_die()?;
+        if outcome.flaky_guard().is_some() {
+            self.seen.insert(format!("flaky {}", outcome.verdict.name()));
+        }
         let (prompt, notes) = self.prompt(&loaded, task).unzip();
         let facts = TransitionFacts {
             agents_tree: self.legal_tree(&loaded, &outcome.work),
@@ -118,7 +121,9 @@ impl Course {
         let (task, session, guard) = (&outcome.work.task, outcome.work.session(), outcome.guard.as_ref());
         let node = tree::find(&after.tree, &task.node);
         let title = tree::find(&loaded.tree, &task.node).map_or("", |node| node.title.as_str());
-        let wrote = guard.map_or(&[][..], |guard| &guard.wrote);
+        let changed: BTreeSet<&str> =
+            differing(&self.repository.commit(&loaded.commit).files, &self.repository.work).collect();
+        let wrote = guard.into_iter().flat_map(|guard| &guard.wrote).filter(|path| changed.contains(path.as_str()));
         let used = after.run_state.notes_used.iter().filter(|note| !loaded.run_state.notes_used.contains(note));
         let stamp = |SessionEnd { agent, .. }: &SessionEnd| {
             let (kind, version) = agent.split_once(' ').unwrap_or((agent, "unknown"));
@@ -146,6 +151,7 @@ impl Course {
             output: session.and_then(|session| session.output_digest.as_ref()?.parse().ok()),
             guard_run: guard.and_then(guard_run),
             guard_tests: GuardTests::between(&loaded.tests, &after.tests),
+            guard_flaky: outcome.flaky_guard().map(GuardFlaky::from),
             review: review_run(outcome),
             signature: task.signature.clone(),
             notes: NameList::new(used),
@@ -270,7 +276,7 @@ impl Course {
         self.may_die()?;
         self.repository.write(layout::FEEDBACK, json::to_canonical_json(&feedback).as_bytes());
         self.may_die()?;
-        let tests = test_results::first_record(&named_tests(elapsed_ms));
+        let tests = named_tests(elapsed_ms).map(|results| test_results::first_record(&results)).unwrap_or_default();
         self.repository.write(layout::TESTS, json::to_canonical_json(&tests).as_bytes());
         let milestone = MarkerCommit {
             guard_run: guard_run(&end),

@@ -134,6 +134,13 @@ impl Witness {
         )?;
         let Some(before) = &self.before else { return Err("settled what nobody has seen".to_owned()) };
         self.passes(before, &tip.tree)?;
+        let is_lossy = tip.tests.lost.iter().any(|lost| lost.iter == self.iter);
+        let guard_file = repository.head().files.get(JUSTFILE).map(|blob| blob.id.to_string());
+        let has_changed = self.accepted.is_some() && self.accepted != guard_file;
+        holds(
+            *verdict != Verdict::Accepted || self.word.is_some() || !is_lossy || !has_changed,
+            format!("P5: {} passes with lost tests and a changed guard, and no person has reviewed it", self.node),
+        )?;
         self.attempts(before, &tip.tree, verdict)
     }
 

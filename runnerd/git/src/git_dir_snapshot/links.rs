@@ -42,7 +42,7 @@ impl Repository {
     ///
     /// Fails if a folder leads elsewhere: its contents cannot be told apart from someone else's files.
     pub fn replace_linked_files(&self, before: &GitDirSnapshot) -> Result<Vec<String>, GitError> {
-        let is_new = |found: &Metadata| !before.clock().is_some_and(|moment| moment.is_unchanged(found));
+        let is_new = |found: &Metadata| before.may_have_changed(found);
         let own = Some(&self.git_dir).filter(|folder| **folder != self.common_dir);
         let mut linked = Vec::new();
         for folder in own.into_iter().chain([&self.common_dir]) {

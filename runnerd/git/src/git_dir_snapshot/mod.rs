@@ -5,11 +5,12 @@
 //! grafts, links between folders, replaced objects. Branches and history are out of scope, and restoring only serves
 //! people: the runner's own operations obey `pinned_config`.
 
+pub(crate) mod large_files;
 pub(crate) mod links;
 pub(crate) mod pipes;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, symlink};
@@ -22,7 +23,7 @@ use runner_os::dir_permissions;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::replace_file;
-use crate::file_state::{FileState, MAX_BYTES, read_file_state};
+use crate::file_state::{FileState, read_file_state};
 use crate::fs_clock::FsClock;
 use crate::index;
 use crate::index::index_flags::HIDING_FLAGS;
@@ -72,15 +73,6 @@ pub struct GitDirSnapshot {
     moment: Option<FsClock>,
 }
 
-/// One file that has changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangedGitFile {
-    /// Its name in receipts: `.git/config` and the like.
-    pub name: String,
-    /// Its current content as a person would read it, up to a limit; `None` if it does not exist.
-    pub content: Option<Vec<u8>>,
-}
-
 impl GitDirSnapshot {
     /// Returns the user's own configuration at that moment.
     pub fn user_config(&self) -> &UserGitConfig {
@@ -100,6 +92,18 @@ impl GitDirSnapshot {
         let created = now.into_iter().filter(|(name, _)| !is_runners(name));
         moved.extend(created.map(|(name, after)| MovedRef { name, before: None, after: Some(after) }));
         moved
+    }
+
+    /// Returns what the file of a reference had; nothing, so that it stays unreadable, for the branch that HEAD named.
+    pub(crate) fn ref_text(&self, name: &str) -> Option<String> {
+        let value = self.refs.get(name).filter(|_| name != "HEAD")?;
+        let is_own = self.refs.get("HEAD").and_then(|head| head.strip_prefix("ref: ")) == Some(name);
+        Some(if is_own { String::new() } else { format!("{value}\n") })
+    }
+
+    /// Whether a file with these times may have changed since then.
+    pub fn may_have_changed(&self, found: &Metadata) -> bool {
+        !self.clock().is_some_and(|moment| moment.is_unchanged(found))
     }
 
     /// Returns when it was taken, if that still shows what has changed since.
@@ -154,13 +158,15 @@ impl Repository {
         Ok([number(&self.git_dir)?, number(&self.common_dir)?])
     }
 
-    /// Returns the files that have changed, sorted by name. Modifies nothing.
-    pub fn find_changed_git_files(&self, before: &GitDirSnapshot) -> Result<Vec<ChangedGitFile>, GitError> {
+    /// Returns the names of the files that have changed, sorted. Modifies nothing, and reads only what may be unchanged.
+    pub fn find_changed_git_files(&self, before: &GitDirSnapshot) -> Result<Vec<String>, GitError> {
         let mut changed = Vec::new();
         for (name, path) in self.list_watched_since(before)? {
-            if read_file_state(&path)?.as_ref() != before.files.get(&name) {
-                changed.push(ChangedGitFile { content: describe_found(&path), name });
-            }
+            let is_changed = match before.files.get(&name) {
+                None => path.symlink_metadata().is_ok(),
+                known => read_file_state(&path)?.as_ref() != known,
+            };
+            changed.extend(is_changed.then_some(name));
         }
         Ok(changed)
     }
@@ -277,7 +283,8 @@ impl Repository {
         Ok(names.into_iter().map(|name| (self.watched_path(&name), name)).map(|(path, name)| (name, path)).collect())
     }
 
-    fn watched_path(&self, name: &str) -> PathBuf {
+    /// Returns the path of a watched file.
+    pub fn watched_path(&self, name: &str) -> PathBuf {
         match name.strip_prefix(".git/") {
             Some(inside) => self.common_dir.join(inside),
             None => self.work_dir.join(name),
@@ -314,18 +321,6 @@ fn restore_file(path: &Path, original: Option<&FileState>) -> Result<(), GitErro
         Some(FileState::Large { .. } | FileState::Other) | None => Ok(()),
     }
     .map_err(GitError::io("putting back", path))
-}
-
-fn describe_found(path: &Path) -> Option<Vec<u8>> {
-    let found = path.symlink_metadata().ok()?;
-    if found.is_symlink() {
-        let target = fs::read_link(path).ok()?;
-        return Some([b"symbolic link to ", target.as_os_str().as_bytes(), b"\n"].concat());
-    }
-    if !found.is_file() {
-        return Some(b"no file\n".to_vec());
-    }
-    if found.len() > MAX_BYTES { Some(b"a large file\n".to_vec()) } else { fs::read(path).ok() }
 }
 
 /// Removes whatever is in the place of a file, and files in the place of its folder.

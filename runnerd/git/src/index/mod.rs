@@ -5,7 +5,7 @@ pub(crate) mod edits;
 pub(crate) mod index_diff;
 pub(crate) mod index_flags;
 
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter, ErrorKind, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -22,6 +22,9 @@ use crate::{GitError, Id, Repository};
 /// How long to wait for another git that is just finishing.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Limit in bytes of an index that is read: one of some million files.
+pub(crate) const MAX_INDEX_BYTES: u64 = 512 << 20;
+
 /// The lock on the index: its holder may replace the file.
 pub(crate) struct IndexLock {
     lock: gix::lock::File,
@@ -35,10 +38,14 @@ pub(crate) struct PendingIndex {
     repository: Repository,
 }
 
-/// Reads the index. One that cannot be decoded counts as the tree of `head`: it is a cache, and the files matter.
+/// Reads the index. One that cannot be decoded, or is too large for that, counts as the tree of `head`: it is a cache, and the files matter.
 pub(crate) fn read_index(repo: &gix::Repository, repository: &Repository, head: Option<Id>) -> Result<State, GitError> {
     let path = repository.index_path();
     let stamp = FileStamp::read(&path);
+    if stamp.is_some_and(|stamp| stamp.len() > MAX_INDEX_BYTES) {
+        tracing::warn!(file = %path.display(), "the index is too large to be read; rebuilding it");
+        return from_commit(repo, repository, head);
+    }
     let skips_hash =
         repo.config_snapshot().boolean("index.skipHash").unwrap_or(false) || repository.verified_index.matches(stamp);
     // The library panics here if the system refuses it a thread.
@@ -79,6 +86,24 @@ impl Repository {
         state.remove_tree();
         state.entries_mut().iter_mut().for_each(|entry| entry.stat = UNKNOWN_STAT);
         lock.write(&state)?.publish()
+    }
+}
+
+impl Repository {
+    /// Writes the index of HEAD if a program has removed it: without one, every file counts as changed. In a sparse
+    /// checkout it stays missing, because a new one would say that the files outside are deleted.
+    pub fn restore_missing_index(&self) -> Result<(), GitError> {
+        let is_missing = self.index_path().symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        let is_sparse = || Ok(self.open()?.config_snapshot().boolean("core.sparseCheckout").unwrap_or(false));
+        let head = if is_missing && !is_sparse()? { self.head()?.commit() } else { None };
+        head.map_or(Ok(()), |head| self.rebuild_index(head))
+    }
+
+    /// Replaces the index, whatever it has, with the files of a commit.
+    pub(crate) fn rebuild_index(&self, commit: Id) -> Result<(), GitError> {
+        let repo = self.open()?;
+        let lock = IndexLock::acquire(&repo, self)?;
+        lock.write(&from_commit(&repo, self, Some(commit))?)?.publish()
     }
 }
 

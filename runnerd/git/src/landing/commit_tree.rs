@@ -17,8 +17,8 @@ pub struct NewCommit<'a> {
     pub tree: Id,
     /// Its parents, the first parent first.
     pub parents: &'a [Id],
-    /// Author and time, as in a commit header: `Name <address> seconds zone`.
-    pub author: &'a str,
+    /// Author and time, as in a commit header: `Name <address> seconds zone`; `None` for the committer, at the same time.
+    pub author: Option<&'a str>,
     /// Who commits.
     pub committer: &'a Identity,
     /// Commit message, verbatim.
@@ -35,7 +35,8 @@ impl Repository {
         }
         let parents = commit.parents.iter().map(ToString::to_string);
         let parents: String = parents.flat_map(|parent| ["parent ".to_owned(), parent, "\n".to_owned()]).collect();
-        let (tree, author, committer) = (commit.tree, commit.author, commit.committer.stamp());
+        let (tree, committer) = (commit.tree, commit.committer.stamp());
+        let author = commit.author.unwrap_or(&committer);
         let text = format!("tree {tree}\n{parents}author {author}\ncommitter {committer}\n\n{}", commit.message);
         let repo = self.open()?;
         let written = repo.write_buf(Kind::Commit, text.as_bytes());
@@ -79,7 +80,7 @@ impl Repository {
             git = git.arg("-p").arg(parent.to_string());
         }
         let git = commit.committer.apply_to(git.arg(commit.tree.to_string()));
-        let git = match parse_author(commit.author) {
+        let git = match commit.author.and_then(parse_author) {
             Some((name, email, date)) => {
                 git.env("GIT_AUTHOR_NAME", name).env("GIT_AUTHOR_EMAIL", email).env("GIT_AUTHOR_DATE", date)
             }

@@ -8,7 +8,7 @@ use gix::revision::plumbing::merge_base;
 use gix::revwalk::Graph;
 
 use super::object_reader::{self, CheckedObjects};
-use crate::durable::read_regular_file;
+use crate::durable::{read_log_end, read_regular_file};
 use crate::repository::engine::RefStore;
 use crate::repository::identity::Identity;
 use crate::{GitError, Id, Repository};
@@ -119,7 +119,7 @@ impl Repository {
     fn list_local_commits(&self) -> Vec<Id> {
         let mut folders = vec![self.common_dir(), self.git_dir()];
         folders.dedup();
-        let logs = folders.into_iter().map(|folder| read_regular_file(&folder.join("logs/HEAD")).unwrap_or_default());
+        let logs = folders.into_iter().map(|folder| read_log_end(&folder.join("logs/HEAD")).unwrap_or_default());
         logs.flat_map(|log| String::from_utf8_lossy(&log).lines().filter_map(parse_local_commit).collect::<Vec<_>>())
             .collect()
     }

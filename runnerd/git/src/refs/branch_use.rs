@@ -15,6 +15,8 @@ use crate::{GitError, Id, Repository};
 
 /// Symbolic references followed in a row.
 const MAX_LINKS: usize = 5;
+/// Limit in bytes of a file that names branches or a work tree.
+const MAX_NAME_BYTES: u64 = 1 << 20;
 /// Files in a work tree's git folder that name branches in use by an operation.
 const OPERATION_FILES: [&str; 4] =
     ["rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs", "BISECT_START"];
@@ -187,10 +189,10 @@ fn is_held_by_operation(git_dir: &Path, branch: &str) -> Result<bool, GitError> 
     Ok(false)
 }
 
-/// Reads a small file of git's; `None` if it is not a regular file.
+/// Reads a small file of git's; `None` if it is not a regular file, or too large to name a branch or a work tree.
 fn read_small_file(file: &Path) -> Result<Option<String>, GitError> {
     match fs::metadata(file) {
-        Ok(found) if found.is_file() => {}
+        Ok(found) if found.is_file() && found.len() <= MAX_NAME_BYTES => {}
         Ok(_) => return Ok(None),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         Err(error) => return Err(GitError::io("reading", file)(error)),

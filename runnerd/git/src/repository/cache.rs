@@ -142,4 +142,8 @@ impl FileStamp {
         let times = [(found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec())];
         Some(Self { inode: (found.dev(), found.ino()), len: found.len(), times })
     }
+
+    pub(crate) fn len(self) -> u64 {
+        self.len
+    }
 }

@@ -1,5 +1,7 @@
 //! Who commits: the user as git knows them, or the runner. Identities are not verified.
 
+use runner_core::fsck::clean_ident_field;
+
 use super::program::GitCommand;
 use crate::Repository;
 
@@ -21,8 +23,8 @@ impl Identity {
     /// Returns a signature with the current time.
     pub(crate) fn signature(&self) -> gix::actor::Signature {
         gix::actor::Signature {
-            name: sanitize_field(&self.name).into(),
-            email: sanitize_field(&self.email).into(),
+            name: clean_ident_field(&self.name).into(),
+            email: clean_ident_field(&self.email).into(),
             time: gix::date::Time::now_local_or_utc(),
         }
     }
@@ -35,19 +37,12 @@ impl Identity {
 
     /// Makes a command of the git program commit as this identity.
     pub(crate) fn apply_to<'a>(&self, git: GitCommand<'a>) -> GitCommand<'a> {
-        let (name, email) = (sanitize_field(&self.name), sanitize_field(&self.email));
+        let (name, email) = (clean_ident_field(&self.name), clean_ident_field(&self.email));
         git.env("GIT_AUTHOR_NAME", &name)
             .env("GIT_AUTHOR_EMAIL", &email)
             .env("GIT_COMMITTER_NAME", &name)
             .env("GIT_COMMITTER_EMAIL", &email)
     }
-}
-
-/// Removes characters that would end the field early in a commit.
-fn sanitize_field(field: &str) -> String {
-    let cleaned: String = field.chars().filter(|c| !matches!(c, '<' | '>' | '\n' | '\r' | '\0')).collect();
-    let trimmed = cleaned.trim();
-    if trimmed.is_empty() { "runnerd".to_owned() } else { trimmed.to_owned() }
 }
 
 impl Repository {

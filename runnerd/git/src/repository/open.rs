@@ -150,7 +150,7 @@ impl Repository {
         }
         let link = self.git_dir.join("commondir");
         let is_file = link.symlink_metadata().is_ok_and(|found| found.is_file());
-        let found = match is_file.then(|| std::fs::read(&link)) {
+        let found = match is_file.then(|| read_regular_file(&link)) {
             Some(Ok(text)) => canonicalize(&self.git_dir.join(OsStr::from_bytes(text.trim_ascii_end())))?,
             _ => self.git_dir.clone(),
         };

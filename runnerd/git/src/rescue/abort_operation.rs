@@ -1,8 +1,6 @@
 //! Aborts an unfinished git operation of a person or agent; never starts or continues one.
 
-use std::fs;
-
-use crate::durable::remove_path;
+use crate::durable::{read_regular_file, remove_path};
 use crate::operation::{Operation, find_operation};
 use crate::{GitError, Repository};
 
@@ -40,10 +38,8 @@ impl Repository {
     /// Aborts the operation in progress, keeping what it had stashed under `refs/runner/autostash/`.
     pub(crate) fn abort_operation(&self) -> Result<(), GitError> {
         for name in AUTOSTASH_FILES {
-            let Ok(text) = fs::read_to_string(self.git_dir().join(name)) else {
-                continue;
-            };
-            if let Some(id) = self.resolve_revision(text.trim())? {
+            let Ok(text) = read_regular_file(&self.git_dir().join(name)) else { continue };
+            if let Some(id) = self.resolve_revision(String::from_utf8_lossy(&text).trim())? {
                 self.set_runner_ref(&format!("refs/runner/autostash/{id}"), &id)?;
             }
         }

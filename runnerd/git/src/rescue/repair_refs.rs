@@ -10,7 +10,7 @@ use gix::bstr::ByteSlice as _;
 use gix::refs::FullName;
 use runner_os::dir_permissions;
 
-use crate::durable::{read_regular_file, replace_file};
+use crate::durable::{read_log_end, replace_file};
 use crate::git_dir_snapshot::GitDirSnapshot;
 use crate::objects::object_reader;
 use crate::repository::engine::RefStore;
@@ -83,7 +83,7 @@ impl Repository {
         let logs = [self.common_dir().join("logs/refs/heads").join(branch), self.git_dir().join("logs/HEAD")];
         for log in &logs {
             // An unreadable reflog yields nothing: the other one is tried, and in the end the caller's commit is used.
-            let text = read_regular_file(log).unwrap_or_default();
+            let text = read_log_end(log).unwrap_or_default();
             let entries = text.lines().rev().take(LOG_ENTRIES);
             for id in entries.filter_map(|line| line.split(|byte| *byte == b' ').nth(1)?.to_str().ok()?.parse().ok()) {
                 if has_commit(repo, id)? {

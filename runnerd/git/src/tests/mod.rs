@@ -12,6 +12,7 @@ mod held_back;
 mod ignore_rules;
 mod index;
 mod landings;
+mod large_files;
 mod links;
 mod own;
 mod pipes;

@@ -24,6 +24,11 @@ impl Repository {
         self.cache.lock().opens_files
     }
 
+    /// Opens those of these files that are closed: no scan reads a file that git ignores.
+    pub fn open_closed_files<'p>(&self, paths: impl IntoIterator<Item = &'p str>) -> Result<(), GitError> {
+        self.open_files(paths.into_iter().map(BStr::new))
+    }
+
     /// Opens those of these files that are closed, if scans of this repository do so. Follows no links.
     pub(crate) fn open_files<'p>(&self, paths: impl IntoIterator<Item = &'p BStr>) -> Result<(), GitError> {
         if !self.opens_files() {

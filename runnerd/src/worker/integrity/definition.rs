@@ -26,6 +26,8 @@ use crate::worker::load::{CommittedState, LoadError};
 
 /// The name of the files that control how git checks out others.
 const ATTRIBUTES_FILE: &str = ".gitattributes";
+/// Form of a file that its owner cannot read.
+pub(super) const UNREADABLE: &str = "unreadable";
 
 /// What is watched at a commit, and the commit's version of it.
 #[derive(Debug, Clone)]
@@ -375,7 +377,7 @@ pub(crate) fn work_tree_form(
         Ok(None) => return Ok(None),
         // The guard cannot read it either.
         Err(EffectError::System { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
-            return Ok(Some("unreadable".to_owned()));
+            return Ok(Some(UNREADABLE.to_owned()));
         }
         Err(error) => return Err(error),
     };
@@ -389,7 +391,7 @@ pub(crate) fn work_tree_form(
         Ok(PathContent::TooLarge) => return Ok(Some("too large".to_owned())),
         // The guard cannot read it either.
         Err(EffectError::System { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
-            return Ok(Some("unreadable".to_owned()));
+            return Ok(Some(UNREADABLE.to_owned()));
         }
         Err(error) => return Err(error),
     };

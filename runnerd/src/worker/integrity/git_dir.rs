@@ -3,8 +3,10 @@
 //! The snapshot is saved in `live/` before anything runs, so that a crash does not lose it. Branches that a session
 //! moved are left where they are; what they no longer reach is kept and recorded.
 
+use std::path::PathBuf;
+
 use runner_core::publish;
-use runner_git::{ChangedGitFile, GitDirSnapshot, GitError, Id, MovedRef, Repository, UserGitConfig};
+use runner_git::{GitDirSnapshot, GitError, Id, MovedRef, Repository, UserGitConfig};
 use runner_os::retryable::Retryable as _;
 
 use crate::repo::sealed::{Sealable, SealedFile};
@@ -70,12 +72,24 @@ pub(crate) fn restore_git_dir(
         if tampered.is_empty() {
             break;
         }
-        for ChangedGitFile { name, content: found } in tampered {
-            if let Some(found) = found {
-                quarantine.save(&name, &found)?;
-            }
+        for name in tampered {
+            quarantine.move_git_file(&name, &repository.watched_path(&name))?;
             repository.restore_git_file(before, &name)?;
         }
+    }
+    Ok(())
+}
+
+/// Moves files that are too large to be read into the record, before anything reads them.
+pub(crate) fn restore_large_files(
+    repository: &Repository,
+    before: &GitDirSnapshot,
+    large: &[PathBuf],
+    quarantine: &Quarantine<'_>,
+) -> Result<(), EffectError> {
+    for file in large {
+        quarantine.move_git_file(&repository.display_git_path(file), file)?;
+        repository.restore_large_git_file(before, file)?;
     }
     Ok(())
 }

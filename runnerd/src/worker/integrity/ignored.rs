@@ -70,9 +70,24 @@ pub(crate) fn compare_after_session(
     loaded: &CommittedState,
 ) -> Result<(), EffectError> {
     let before = read_note(context)?;
+    open_closed_files(context, repository, loaded, &before.files)?;
     let files = before.files.after_session(&read_ignored_forms(context, repository, loaded)?);
     let copies = before.copies.clone();
     write_note(context, &before, &IgnoredFiles { files, copies })
+}
+
+/// Opens those of them that a session has closed: no scan does, and the guard could not read them.
+fn open_closed_files(
+    context: &RunContext,
+    repository: &Repository,
+    loaded: &CommittedState,
+    before: &IgnoredDefinition,
+) -> Result<(), EffectError> {
+    let known = definition::known_definition(repository, loaded)?;
+    let paths = definition::paths_in_work_tree(context, repository, loaded)?;
+    let mut paths = select_ignored(context, repository, known, &paths)?;
+    paths.retain(|path| before.accepted.get(path).is_none_or(|form| form != definition::UNREADABLE));
+    Ok(repository.open_closed_files(paths.iter().map(String::as_str))?)
 }
 
 /// Returns the files that a session has added or changed.

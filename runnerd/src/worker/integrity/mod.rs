@@ -13,4 +13,5 @@ pub(crate) mod permissions;
 pub(crate) mod quarantine;
 pub(crate) mod restore;
 pub(crate) mod secret_scan;
+pub(crate) mod unreadable;
 pub(crate) mod watched;

@@ -15,7 +15,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use protocol::words::PhaseName;
-use runner_git::Repository;
+use runner_git::{GitDirSnapshot, Repository};
 use runner_os::dir_permissions::owner_has;
 
 use crate::repo::layout::Layout;
@@ -35,6 +35,10 @@ const LISTABLE: u32 = 0o500;
 const LOG_MODE: (u32, u32) = (0o600, 0o666);
 /// The same for a file that is never written to again.
 const OBJECT_MODE: (u32, u32) = (0o400, 0o444);
+/// Files of the work tree that git reads on its own, in any folder.
+const RULE_FILES: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
+/// Limit in bytes of such a file: git itself ignores larger attributes.
+const MAX_RULES_BYTES: u64 = 16 << 20;
 /// Folders nested deeper than this are not searched.
 const MAX_DEPTH: usize = 512;
 
@@ -93,6 +97,8 @@ pub(crate) struct ListedFolder {
     /// `None` if it must be listed again.
     stamp: Option<ChangeStamp>,
     folders: Vec<PathBuf>,
+    /// The rule files in it.
+    rules: Vec<PathBuf>,
     /// Whether its owner may change what is in it.
     is_writable: bool,
 }
@@ -141,12 +147,30 @@ fn open_folder(folder: &Path, known: Option<ListedFolder>) -> io::Result<ListedF
         return Ok(known);
     }
     let is_writable = owner_has(&found, DIRECTORY_MODE);
-    let mut listed = ListedFolder { stamp: settled_stamp(&found), folders: Vec::new(), is_writable };
+    let stamp = settled_stamp(&found);
+    let mut listed = ListedFolder { stamp, folders: Vec::new(), rules: Vec::new(), is_writable };
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        listed.folders.extend(entry.file_type()?.is_dir().then(|| entry.path()));
+        if entry.file_type()?.is_dir() {
+            listed.folders.push(entry.path());
+        } else if RULE_FILES.iter().any(|name| entry.file_name() == *name) {
+            listed.rules.push(entry.path());
+        }
     }
     Ok(listed)
+}
+
+/// Returns the rule files of the work tree that are too large to be read and may have changed since `before`, sorted.
+pub(crate) fn find_large_rule_files(context: &RunContext, before: &GitDirSnapshot) -> Vec<PathBuf> {
+    // Where it is a link, what it leads to would be read.
+    let is_large = |file: &Path| fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() > MAX_RULES_BYTES);
+    let is_new = |file: &Path| file.symlink_metadata().is_ok_and(|found| before.may_have_changed(&found));
+    let mut large: Vec<PathBuf> = context.last_load.with_folders(|known| {
+        let rules = known.values().flat_map(|folder| &folder.rules);
+        rules.filter(|file| is_large(file) && is_new(file)).cloned().collect()
+    });
+    large.sort_unstable();
+    large
 }
 
 fn display_name(repository: &Repository, path: &Path) -> String {

@@ -2,6 +2,10 @@
 //!
 //! The folder is where agents can write, so anything planted in its place is removed, not followed.
 
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use runner_os::dir_permissions;
@@ -9,7 +13,11 @@ use runner_os::dir_permissions;
 use crate::repo::durable::{self, FileAccess};
 use crate::worker::cleanup;
 use crate::worker::context::{EffectError, RunContext};
+use crate::worker::integrity::path_content::{PathContent, is_absent, read_content};
 use crate::worker::record;
+
+/// Mode of a file in a record.
+const PRIVATE_MODE: u32 = 0o600;
 
 /// The folder `reverted/` of one iteration's record.
 #[derive(Debug)]
@@ -35,10 +43,43 @@ impl<'a> Quarantine<'a> {
         dir_permissions::rename(file, &self.create_path(path)?).map_err(EffectError::io_error("moving", file))
     }
 
+    /// Moves in a file of git's folder: of one on another file system a copy, up to a length, and of anything else a note.
+    pub(crate) fn move_git_file(&self, path: &str, file: &Path) -> Result<(), EffectError> {
+        let found = match fs::symlink_metadata(file) {
+            Ok(found) => found,
+            Err(error) if is_absent(&error) => return Ok(()),
+            Err(error) => return Err(EffectError::io_error("looking at", file)(error)),
+        };
+        if found.is_symlink() {
+            let target = fs::read_link(file).map_err(EffectError::io_error("reading", file))?;
+            return self.save(path, &[b"symbolic link to ", target.as_os_str().as_bytes(), b"\n"].concat());
+        }
+        if !found.is_file() {
+            return self.save(path, b"no file\n");
+        }
+        let target = self.create_path(path)?;
+        match dir_permissions::rename(file, &target) {
+            Err(error) if error.kind() == ErrorKind::CrossesDevices => {
+                let PathContent::File(bytes) = read_content(file)? else {
+                    self.save(path, b"a large file\n")?;
+                    return cleanup::remove_path(file);
+                };
+                self.save(path, &bytes)?;
+                cleanup::remove_path(file)
+            }
+            // With another name, it is also somebody else's file.
+            Ok(()) if found.nlink() == 1 => {
+                let set = fs::set_permissions(&target, fs::Permissions::from_mode(PRIVATE_MODE));
+                set.map_err(EffectError::io_error("protecting", &target))
+            }
+            moved => moved.map_err(EffectError::io_error("moving", file)),
+        }
+    }
+
     fn create_path(&self, path: &str) -> Result<PathBuf, EffectError> {
         let record = self.folder.parent().unwrap_or(&self.folder);
         record::create_record_dir(self.context, record)?;
-        if std::fs::symlink_metadata(&self.folder).is_ok_and(|found| !found.is_dir()) {
+        if fs::symlink_metadata(&self.folder).is_ok_and(|found| !found.is_dir()) {
             cleanup::remove_path(&self.folder)?;
         }
         durable::create_dir(&self.folder, FileAccess::Private)?;

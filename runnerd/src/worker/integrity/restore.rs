@@ -23,8 +23,8 @@ use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::git_dir;
 use crate::worker::integrity::hold_back::hold_back_rule;
 use crate::worker::integrity::path_content::{PathContent, is_absent, is_executable, put_file, read_content};
-use crate::worker::integrity::permissions;
 use crate::worker::integrity::quarantine::Quarantine;
+use crate::worker::integrity::unreadable;
 use crate::worker::load::{CommittedState, LoadError};
 
 /// Snapshot taken before a process whose changes are all discarded (the reviewer).
@@ -111,6 +111,10 @@ pub(crate) fn note_restored(
     phase: PhaseName,
     names: impl IntoIterator<Item = String>,
 ) -> Result<(), EffectError> {
+    let mut names = names.into_iter().peekable();
+    if names.peek().is_none() {
+        return Ok(());
+    }
     let note = context.iteration_note::<RestoreReport>(iter, phase);
     let mut report = note.read()?.unwrap_or_default();
     report.add_reverted(names);
@@ -155,7 +159,7 @@ impl Restorer<'_> {
     }
 
     fn find_and_restore(&self) -> Result<RestoreReport, EffectError> {
-        permissions::restore_permissions(self.context, self.request.iter, self.request.phase)?;
+        unreadable::clear_unreadable(self.context, self.request.iter, self.request.phase)?;
         // Empty if nothing has been found yet: findings are written down before anything is restored.
         let mut report = self.report_note().read()?.unwrap_or_default();
         // Before any git command: git must work on the same repository as before.
@@ -201,15 +205,13 @@ impl Restorer<'_> {
     /// Restores what the process must not have changed in git's own folder.
     fn restore_git_dir(&self, report: &mut RestoreReport) -> Result<(), EffectError> {
         let Some(before) = &self.before else { return Ok(()) };
-        // Reading a pipe would block forever, so pipes are removed before anything is read.
-        report.add_reverted(self.repository.remove_pipes(before)?);
         git_dir::save_suspects(self.context, before)?;
         self.repository.check_git_dir(before)?;
         // Writing there would write to someone else's file.
         report.add_reverted(self.repository.replace_linked_files(before)?);
         let tampered = self.repository.find_changed_git_files(before)?;
         let is_intact = tampered.is_empty();
-        report.add_reverted(tampered.into_iter().map(|tampered| tampered.name));
+        report.add_reverted(tampered);
         self.save_report(report)?;
         if is_intact { Ok(()) } else { git_dir::restore_git_dir(self.repository, before, &self.quarantine()) }
     }

@@ -156,7 +156,12 @@ impl<W: EffectWorld, C: DriveControl, L: EventLog> IterationDriver<'_, W, C, L> 
         let is_redone = phase.effect() == effect
             && matches!(
                 effect,
-                Some(IterationEffect::RunGuard | IterationEffect::RunAccepted | IterationEffect::RunReview)
+                Some(
+                    IterationEffect::RunGuard
+                        | IterationEffect::RunAccepted
+                        | IterationEffect::RerunGuard
+                        | IterationEffect::RunReview
+                )
             );
         if is_redone && stop.is_cancelled() {
             return Ok(EffectEnd::Suspended);
@@ -280,6 +285,6 @@ enum EffectEnd {
 
 /// Whether an effect starts something that is better left to the next daemon process.
 fn starts_new_work(effect: Option<IterationEffect>) -> bool {
-    use IterationEffect::{Brief, Open, RunAccepted, RunGuard, RunReview, RunSession};
-    matches!(effect, Some(Open | Brief | RunSession | RunGuard | RunAccepted | RunReview))
+    use IterationEffect::{Brief, Open, RerunGuard, RunAccepted, RunGuard, RunReview, RunSession};
+    matches!(effect, Some(Open | Brief | RunSession | RunGuard | RunAccepted | RerunGuard | RunReview))
 }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::guard_overlay;
-use crate::worker::integrity::permissions;
+use crate::worker::integrity::unreadable;
 use crate::worker::iteration::brief;
 use crate::worker::iteration::guard::{self, GuardCheck};
 use crate::worker::iteration::inspect;
@@ -87,7 +87,7 @@ impl LiveEffects {
             (IterationEffect::Inspect, Phase::Inspect { task, session, stop: stop_cause }) => {
                 let loaded = self.state_at_start(task)?;
                 block_in_place(|| {
-                    permissions::restore_permissions(&self.context, task.iter, PhaseName::Work)?;
+                    unreadable::clear_unreadable(&self.context, task.iter, PhaseName::Work)?;
                     guard_overlay::revert(&self.context)?;
                     // From here on, a power cut does not lose the session's work either.
                     self.context.repository()?.flush_work_tree()?;
@@ -95,12 +95,18 @@ impl LiveEffects {
                         .map(IterationEvent::Inspected)
                 })
             }
-            (IterationEffect::RunGuard | IterationEffect::RunAccepted, Phase::Guard { work, .. }) => {
+            (
+                IterationEffect::RunGuard | IterationEffect::RunAccepted | IterationEffect::RerunGuard,
+                Phase::Guard { work, earlier, .. },
+            ) => {
                 let loaded = self.state_at_start(&work.task)?;
                 self.end_leftovers_of(PhaseName::Guard)?;
-                let options =
-                    GuardCheck { spent_ms: phase.elapsed_ms(), with_accepted: effect == IterationEffect::RunAccepted };
-                let end = guard::run_check(self.process_context(&loaded, stop), work, options).await?;
+                let check = GuardCheck {
+                    spent_ms: phase.elapsed_ms(),
+                    with_accepted: earlier.green.is_some(),
+                    is_rerun: earlier.red.is_some(),
+                };
+                let end = guard::run_check(self.process_context(&loaded, stop), work, check).await?;
                 Ok(IterationEvent::GuardEnded(end))
             }
             (IterationEffect::EndGuard, Phase::Guard { work, .. }) => {

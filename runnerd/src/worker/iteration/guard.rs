@@ -5,12 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
-use protocol::words::PhaseName;
+use protocol::request::LogStream;
+use protocol::words::{GuardOutcome, PhaseName};
 use runner_config::ChangePolicy;
-use runner_core::iteration::{GuardEnd, GuardEndKind, WorkResult, describe_discarded as discarded_reason};
+use runner_core::guard::definition::DefinitionDiff;
+use runner_core::guard::flakes;
+use runner_core::guard::test_results::{self, first_record};
+use runner_core::iteration::{DiscardedChange, GuardEnd, GuardEndKind, IterationOutcome, WorkResult};
 use runner_core::publish;
 use runner_core::text::fence::one_line;
-use runner_git::{CommitEntry, EntryKind, GitError, Id, SnapshotRequest, WorktreeChange};
+use runner_git::{CommitEntry, EntryKind, GitError, Id, Repository, SnapshotRequest, WorktreeChange};
 use runner_process::Mark;
 use serde::{Deserialize, Serialize};
 use tokio::task::block_in_place;
@@ -19,11 +23,12 @@ use crate::guard;
 use crate::repo::sealed::Sealable;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;
+use crate::worker::integrity::git_dir;
 use crate::worker::integrity::guard_overlay;
 use crate::worker::integrity::hold_back::hold_back_rule;
 use crate::worker::integrity::ignored;
-use crate::worker::integrity::permissions;
 use crate::worker::integrity::restore::{self, RestoreReport, RestoreRequest};
+use crate::worker::integrity::unreadable;
 use crate::worker::iteration::inspect;
 use crate::worker::iteration::relay;
 use crate::worker::iteration::session::ProcessContext;
@@ -41,6 +46,20 @@ pub(crate) struct GuardCheck {
     pub(crate) spent_ms: u64,
     /// Whether it runs with the accepted definition in place of the session's.
     pub(crate) with_accepted: bool,
+    /// Whether it runs once more because it was red.
+    pub(crate) is_rerun: bool,
+}
+
+impl GuardCheck {
+    /// Returns the file for its output.
+    fn log_name(self) -> &'static str {
+        let stream = match (self.is_rerun, self.with_accepted) {
+            (true, _) => LogStream::GuardRerun,
+            (false, true) => LogStream::GuardAccepted,
+            (false, false) => LogStream::Guard,
+        };
+        stream.file_name()
+    }
 }
 
 /// Runs the guard, and checks what it changed.
@@ -51,18 +70,23 @@ pub(crate) async fn run_check(
 ) -> Result<GuardEnd, EffectError> {
     let ProcessContext { context, loaded, mark, stop } = process;
     let folder = context.layout.iteration(&context.run, work.task.iter);
-    let log = folder.join(if check.with_accepted { "guard-accepted.log" } else { "guard.log" });
+    let log = folder.join(check.log_name());
     let prepared = block_in_place(|| {
         // The session could have redirected the folder.
         record::create_record_dir(context, &folder)?;
-        prepare_definition(context, loaded, work.task.iter, check.with_accepted)
+        prepare_definition(context, loaded, work.task.iter, check)
     })?;
     let before = match prepared {
         Ok(before) => before,
         Err(reason) => {
             return block_in_place(|| {
                 record::write_file(context, &log, reason.as_bytes())?;
-                restore_after_guard(context, loaded, work, GuardEnd::not_run(reason))
+                let end = if check.is_rerun {
+                    GuardEnd::new(GuardEndKind::Missing { what: reason })
+                } else {
+                    GuardEnd::not_run(reason)
+                };
+                restore_after_guard(context, loaded, work, end)
             });
         }
     };
@@ -70,6 +94,7 @@ pub(crate) async fn run_check(
     let guard = guard::GuardCall {
         display_name: guard::GUARD_NAME,
         config: &loaded.config.guard,
+        reports: Some(&loaded.config.guard.reports),
         folder: context.layout.root(),
         env: context.guard_env(&loaded.config.env.guard),
         log: log.clone(),
@@ -84,26 +109,44 @@ pub(crate) async fn run_check(
     let timed_out = || Ok(GuardEnd::new(GuardEndKind::TimedOut));
     let end = if remaining_ms == 0 { timed_out() } else { guard::run_guard(guard, &context.launcher, stop).await };
     block_in_place(|| {
-        permissions::restore_permissions(context, work.task.iter, PhaseName::Guard)?;
+        clear_after_guard(context, loaded, work.task.iter)?;
         guard_overlay::revert(context)?;
         let end = end?;
         tool_folders::record_after_program(context, folders.as_ref())?;
         let discarded = restore_discarded_paths(context, loaded, &before)?;
-        if let Some(reason) = discarded_reason(&discarded) {
+        if let Some(reason) = discarded.describe() {
             record::append_file(context, &log, format!("\n{reason}\n").as_bytes())?;
         }
         let written = paths_written_since(context, &before)?;
-        restore_after_guard(context, loaded, work, GuardEnd { wrote: written, ..end }.with_discarded(&discarded))
+        let end = GuardEnd { wrote: written, ..end }.with_discarded(&discarded);
+        let suspects = find_suspects(context, loaded, &before, &end)?;
+        restore_after_guard(context, loaded, work, GuardEnd { suspects, ..end })
     })
 }
 
+/// Returns the files for which the session is charged even if a red guard is green the second time.
+fn find_suspects(
+    context: &RunContext,
+    loaded: &CommittedState,
+    before: &PreGuardState,
+    end: &GuardEnd,
+) -> Result<Vec<String>, EffectError> {
+    if !loaded.policy.flakes || end.outcome() != GuardOutcome::Fail {
+        return Ok(Vec::new());
+    }
+    let changed = context.repository()?.changed_paths(&loaded.commit, &parse_id(&before.files)?)?;
+    let changed: Vec<_> = changed.iter().map(|path| String::from_utf8_lossy(path)).collect();
+    let code = changed.iter().map(AsRef::as_ref).filter(|path: &&str| !path.starts_with(".runner/"));
+    Ok(flakes::find_suspects(&end.failing, code))
+}
+
 /// Puts the guard's definition in place, and returns the state before the first guard, or why the guard cannot run with
-/// the accepted definition.
+/// the accepted definition, or not on the same files as before.
 fn prepare_definition(
     context: &RunContext,
     loaded: &CommittedState,
     iter: u32,
-    with_accepted: bool,
+    GuardCheck { with_accepted, is_rerun, .. }: GuardCheck,
 ) -> Result<Result<PreGuardState, String>, EffectError> {
     // A killed daemon process may have left the accepted definition there.
     guard_overlay::revert(context)?;
@@ -129,6 +172,10 @@ fn prepare_definition(
         context.last_scan.invalidate();
     }
     let before = load_pre_guard_state(context, loaded, iter)?;
+    if is_rerun && let Some(path) = paths_written_since(context, &before)?.first() {
+        let path = one_line(path, MAX_PATH);
+        return Ok(Err(format!("The guard was not run again: {path} has changed since it failed.\n")));
+    }
     if with_accepted {
         guard_overlay::apply(context, iter, &accepted()?, &diff)?;
     }
@@ -141,11 +188,24 @@ pub(crate) fn finish_interrupted(
     loaded: &CommittedState,
     work: &WorkResult,
 ) -> Result<GuardEnd, EffectError> {
+    clear_after_guard(context, loaded, work.task.iter)?;
     guard_overlay::revert(context)?;
     let before = load_pre_guard_state(context, loaded, work.task.iter)?;
     restore_discarded_paths(context, loaded, &before)?;
     let written = paths_written_since(context, &before)?;
     restore_after_guard(context, loaded, work, GuardEnd { wrote: written, ..GuardEnd::new(GuardEndKind::Cut) })
+}
+
+/// Clears what nothing can read, and makes HEAD name a commit and have an index: what the guard has written is compared with it. The check
+/// of history finds that HEAD is elsewhere.
+fn clear_after_guard(context: &RunContext, loaded: &CommittedState, iter: u32) -> Result<(), EffectError> {
+    unreadable::clear_unreadable(context, iter, PhaseName::Guard)?;
+    let (repository, branch) = (context.repository()?, context.branch());
+    if repository.head().is_err() || repository.find_unreadable_ref(&branch)?.is_some() {
+        let before = git_dir::read_snapshot(context, iter)?;
+        repository.repair_refs(&branch, &loaded.commit, before.as_ref())?;
+    }
+    Ok(repository.restore_missing_index()?)
 }
 
 fn restore_after_guard(
@@ -176,7 +236,28 @@ fn restore_after_guard(
     if diff.effective_policy(loaded.policy.on_change) == ChangePolicy::Revert {
         reverted.extend_from_slice(&diff.paths);
     }
-    Ok(GuardEnd { history, elsewhere, reverted, moved_refs, departure: diff, ..end })
+    let review_required = is_review_required(context, loaded, &end, &diff)?;
+    Ok(GuardEnd { history, elsewhere, reverted, moved_refs, departure: diff, review_required, ..end })
+}
+
+/// Whether a person has to review what the guard passed: tests are lost, and its definition differs, before it ran or
+/// after it.
+fn is_review_required(
+    context: &RunContext,
+    loaded: &CommittedState,
+    end: &GuardEnd,
+    before: &DefinitionDiff,
+) -> Result<bool, EffectError> {
+    let Some(record) = end.tests.as_ref().filter(|_| end.outcome() == GuardOutcome::Pass).map(first_record) else {
+        return Ok(false);
+    };
+    let is_required =
+        |has_changed| test_results::is_review_required(&loaded.tests, &record, (loaded.policy.on_change, has_changed));
+    if !is_required(true) {
+        return Ok(false);
+    }
+    let now = definition::diff_work_tree(context, &context.repository()?, loaded)?;
+    Ok(is_required(!before.merged_with(&now).paths.is_empty()))
 }
 
 /// The work tree before the first guard of an iteration.
@@ -234,7 +315,7 @@ fn restore_discarded_paths(
     context: &RunContext,
     loaded: &CommittedState,
     before: &PreGuardState,
-) -> Result<Vec<String>, EffectError> {
+) -> Result<DiscardedChange, EffectError> {
     let repository = context.repository()?;
     let (from, files) = (loaded.commit, parse_id(&before.files)?);
     let changes: BTreeSet<String> = context.scan_changes()?.iter().map(WorktreeChange::display_path).collect();
@@ -242,25 +323,24 @@ fn restore_discarded_paths(
     let paths = repository.changed_paths(&from, &files)?;
     let mut candidates: Vec<String> = paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
     candidates.retain(|path| !path.starts_with(".runner/") && (!changes.contains(path) || !is_there(path)));
+    let mut discarded = DiscardedChange::default();
     if candidates.is_empty() {
-        return Ok(Vec::new());
+        return Ok(discarded);
     }
     // A guard may have garbled HEAD; the check of history comes next.
     let head = repository.head().ok().and_then(|head| head.commit()).unwrap_or(from);
     let is_file = |entry: &Option<CommitEntry>| entry.as_ref().is_none_or(|entry| entry.kind != EntryKind::Submodule);
-    let (mut discarded, mut restored) = (Vec::new(), Vec::new());
     for path in candidates {
         let (before_entry, at_from) = (repository.find_entry(&files, &path)?, repository.find_entry(&from, &path)?);
         let is_gone = before_entry.is_some() && !is_there(&path);
         let is_reverted = !changes.contains(&path) && repository.find_entry(&head, &path)? == at_from;
         if before_entry != at_from && (is_gone || is_reverted) {
-            // What is in a submodule's folder is in no commit of this repository: it stays as the guard has left it.
-            restored.extend((is_file(&before_entry) && is_file(&at_from)).then(|| path.clone()));
-            discarded.push(path);
+            let is_restored = is_file(&before_entry) && is_file(&at_from);
+            if is_restored { &mut discarded.files } else { &mut discarded.submodules }.push(path);
         }
     }
-    if !restored.is_empty() {
-        guard_overlay::restore_paths(context, &files, &restored)?;
+    if !discarded.files.is_empty() {
+        guard_overlay::restore_paths(context, &files, &discarded.files)?;
         context.last_scan.invalidate();
     }
     Ok(discarded)
@@ -302,4 +382,22 @@ fn path_stamps(context: &RunContext, changes: &[WorktreeChange]) -> PathStamps {
 fn path_stamp(context: &RunContext, path: &str) -> (u64, i64, i64) {
     let found = std::fs::symlink_metadata(context.layout.path(path));
     found.map_or((0, 0, 0), |found| (found.len(), found.mtime(), found.mtime_nsec()))
+}
+
+/// Returns the paths that the guard has written and that are about to be committed, or already are: what is held back, a
+/// nested repository, and what a later guard has removed again, are in no commit.
+pub(super) fn committed_paths(
+    repository: &Repository,
+    from: Id,
+    outcome: &IterationOutcome,
+    changes: &[WorktreeChange],
+) -> Result<Vec<String>, GitError> {
+    let Some(guard) = outcome.guard.as_ref().filter(|guard| !guard.wrote.is_empty()) else { return Ok(Vec::new()) };
+    let is_committed = |change: &&WorktreeChange| !change.path.ends_with(b"/");
+    let mut paths: BTreeSet<String> = changes.iter().filter(is_committed).map(WorktreeChange::display_path).collect();
+    if let Some(head) = repository.head()?.commit().filter(|head| *head != from) {
+        let committed = repository.changed_paths(&from, &head)?;
+        paths.extend(committed.iter().map(|path| String::from_utf8_lossy(path).into_owned()));
+    }
+    Ok(guard.wrote.iter().filter(|path| paths.contains(*path)).cloned().collect())
 }

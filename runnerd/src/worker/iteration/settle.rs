@@ -9,8 +9,8 @@ use protocol::words::{ReviewVerdict, Role};
 use runner_core::iteration::transition::{self, StateAfter, TransitionFacts};
 use runner_core::iteration::{GuardEndKind, IterationOutcome, ReviewEnd};
 use runner_core::message::{
-    AgentStamp, AttemptCount, GuardTests, NameList, Receipt, ReviewRun, RunnerCommit, UsageLine, VerdictLine,
-    compose_headline,
+    AgentStamp, AttemptCount, GuardFlaky, GuardTests, NameList, Receipt, ReviewRun, RunnerCommit, UsageLine,
+    VerdictLine, compose_headline,
 };
 use runner_core::prompt::Prompt;
 use runner_core::run::approval::Decision;
@@ -31,6 +31,7 @@ use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;
 use crate::worker::integrity::hold_back::hold_back_rule;
 use crate::worker::iteration::brief;
+use crate::worker::iteration::guard;
 use crate::worker::iteration::inspect;
 use crate::worker::journal::JournalEntry;
 use crate::worker::load::CommittedState;
@@ -98,6 +99,8 @@ struct Settlement<'a> {
     after: StateAfter,
     /// The task tree of that state in canonical form.
     tree: String,
+    /// What the guard has written and the commit has.
+    guard_wrote: Vec<String>,
     /// The files of the guard's definition that differ from the version a person accepted, before the guard ran or now.
     guard_changed: Vec<String>,
 }
@@ -137,6 +140,7 @@ impl<'a> Settlement<'a> {
             person_review: work.decision().map(person_review),
             head,
             parent,
+            guard_wrote: guard::committed_paths(repository, loaded.commit, outcome, &changes)?,
             changes,
             hold_back: rule,
             tree: tree::canonical(&after.tree),
@@ -267,6 +271,7 @@ impl<'a> Settlement<'a> {
             output: session.and_then(|session| session.output_digest.as_ref()?.parse().ok()),
             guard_run: guard.and_then(guard_run),
             guard_tests: GuardTests::between(&self.loaded.tests, &after.tests),
+            guard_flaky: self.outcome.flaky_guard().map(GuardFlaky::from),
             review: self.review_run(),
             signature: task.signature.clone(),
             notes: NameList::new(self.answered_notes()),
@@ -276,7 +281,7 @@ impl<'a> Settlement<'a> {
             reverted: NameList::new(&after.run_state.reverted),
             hidden: NameList::new(&after.run_state.hidden),
             guard_changed: NameList::complete(&self.guard_changed),
-            guard_wrote: NameList::new(guard.map_or(&[][..], |guard| &guard.wrote)),
+            guard_wrote: NameList::new(&self.guard_wrote),
             held_back: NameList::new(&after.run_state.held_back),
             dirty_submodules: NameList::new(&after.run_state.dirty_submodules),
             tree_from: Digest::compute(self.loaded.canonical_tree().as_bytes()),
@@ -317,12 +322,14 @@ impl<'a> Settlement<'a> {
         Some(ReviewRun { accepted, prompt: digest(&review.prompt), output: digest(&review.output) })
     }
 
-    /// Names the logs that are incomplete because of disk errors.
+    /// Names the logs that are incomplete because of disk errors, and the reports that are not read.
     fn log_faults(&self) -> Vec<String> {
         let guard = self.outcome.guard.as_ref().and_then(|guard| guard.log_fault.as_ref());
         let review = self.outcome.review.as_ref().and_then(|review| review.log_fault.as_ref());
         let session = self.session().and_then(|session| session.log_fault.as_ref());
-        let logs = [("executor.log", session), ("guard.log", guard), ("reviewer.log", review)];
+        let reports = self.outcome.guard.as_ref().and_then(|guard| guard.report_fault.as_ref());
+        let logs =
+            [("executor.log", session), ("guard.log", guard), ("reviewer.log", review), ("names of tests", reports)];
         logs.into_iter().filter_map(|(log, fault)| fault.map(|fault| format!("{log}: {fault}"))).collect()
     }
 

@@ -27,6 +27,7 @@ use crate::worker::integrity::definition;
 use crate::worker::integrity::git_dir;
 use crate::worker::integrity::hold_back::hold_back_rule;
 use crate::worker::integrity::restore::{self, RestoreReport, RestoreRequest};
+use crate::worker::integrity::unreadable;
 use crate::worker::iteration::relay;
 use crate::worker::iteration::session::{ProcessContext, end_leftovers};
 use crate::worker::load::{CommittedState, load_state};
@@ -160,6 +161,7 @@ async fn run_guard(process: ProcessContext<'_>, left_ms: u64) -> Result<GuardEnd
     let guard = guard::GuardCall {
         display_name: guard::GUARD_NAME,
         config: &loaded.config.guard,
+        reports: Some(&loaded.config.guard.reports),
         folder: context.layout.root(),
         env: context.guard_env(&loaded.config.env.guard),
         log: context.layout.run_records(&context.run).join("baseline.log"),
@@ -170,7 +172,10 @@ async fn run_guard(process: ProcessContext<'_>, left_ms: u64) -> Result<GuardEnd
         lock: context.store.live_dir().join("shim.lock"),
     };
     let end = guard::run_guard(guard, &context.launcher, stop).await.map_err(EffectError::from)?;
-    tokio::task::block_in_place(|| tool_folders::record_after_program(context, folders.as_ref()))?;
+    tokio::task::block_in_place(|| {
+        unreadable::clear_unreadable(context, 0, PhaseName::Guard)?;
+        tool_folders::record_after_program(context, folders.as_ref())
+    })?;
     Ok(end)
 }
 

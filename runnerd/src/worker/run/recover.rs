@@ -21,7 +21,7 @@ use tokio::task::block_in_place;
 use crate::store::RepoFile;
 use crate::worker::cleanup::clear_leftovers;
 use crate::worker::context::{EffectError, RunContext};
-use crate::worker::integrity::permissions;
+use crate::worker::integrity::unreadable;
 use crate::worker::iteration::drive::DriveError;
 use crate::worker::iteration::log::{JournalLog, SharedEntries};
 use crate::worker::journal::{self, JournalContents, JournalFile};
@@ -164,7 +164,7 @@ fn refuse_outdated_journal(context: &RunContext, recorded: &JournalContents) -> 
         Phase::Review { .. } => PhaseName::Review,
         _ => PhaseName::Work,
     };
-    permissions::restore_permissions(context, task.iter, last_phase)
+    unreadable::clear_unreadable(context, task.iter, last_phase)
         .map_err(|error| DriveError::Blocked(describe_blocker(&error)))?;
     let is_settling = matches!(phase, Phase::Settle { .. } | Phase::Over { .. });
     let later_commit =

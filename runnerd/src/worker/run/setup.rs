@@ -93,6 +93,7 @@ async fn run_program(process: ProcessContext<'_>) -> Result<GuardEnd, PrepareErr
     let program = guard::GuardCall {
         display_name: "the setup of the workspace",
         config: &config,
+        reports: None,
         folder: context.layout.root(),
         env: context.guard_env(&loaded.config.env.guard),
         log: context.layout.run_records(&context.run).join(LOG_NAME),

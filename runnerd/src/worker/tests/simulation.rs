@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
-use protocol::words::Role;
+use protocol::words::{Containment, Role};
 use runner_core::guard::definition::DefinitionDiff;
 use runner_core::iteration::{GuardEnd, GuardEndKind, IterationEffect, IterationEnd, IterationEvent, Phase, decide};
 use runner_core::policy::Policy;
@@ -135,7 +135,7 @@ impl EffectPerformance {
             IterationEffect::Inspect => {
                 self.after_short_delay(IterationEvent::Inspected(sample_finding(self.random.one_in(4)))).await
             }
-            IterationEffect::RunGuard | IterationEffect::RunAccepted => {
+            IterationEffect::RunGuard | IterationEffect::RunAccepted | IterationEffect::RerunGuard => {
                 let how = match (self.run_process().await, self.random.below(7)) {
                     (true, _) => GuardEndKind::Cut,
                     (false, 0) => GuardEndKind::Lost,
@@ -143,7 +143,8 @@ impl EffectPerformance {
                 };
                 let paths = if self.random.one_in(3) { vec!["justfile".to_owned()] } else { Vec::new() };
                 let departure = DefinitionDiff { paths, has_accepted: true };
-                IterationEvent::GuardEnded(GuardEnd { departure, ..GuardEnd::new(how) })
+                let containment = Some(Containment::Walk);
+                IterationEvent::GuardEnded(GuardEnd { departure, containment, ..GuardEnd::new(how) })
             }
             IterationEffect::EndGuard => {
                 self.after_short_delay(IterationEvent::GuardEnded(GuardEnd::new(GuardEndKind::Cut))).await

@@ -9,7 +9,7 @@ use std::path::Path;
 use protocol::meta::IterationMeta;
 use protocol::view::IterationView;
 use runner_core::iteration::IterationEvent;
-use runner_core::message::{GuardTests, Receipt, RunnerCommit, first_line};
+use runner_core::message::{GuardFlaky, GuardTests, Receipt, RunnerCommit, first_line};
 use runner_git::{CommitInfo, GitError, Id, Repository};
 
 use crate::repo::durable;
@@ -112,6 +112,7 @@ fn receipt_view(receipt: &Receipt, commit: &CommitInfo) -> IterationView {
         usage: receipt.usage.clone().map(|line| line.0),
         agent: receipt.agent.as_ref().map(ToString::to_string),
         tests: receipt.guard_tests.as_ref().map(GuardTests::to_change),
+        flaky: receipt.guard_flaky.as_ref().map(GuardFlaky::to_view),
         wait: None,
         phases: Vec::new(),
     }

@@ -96,6 +96,7 @@ pub(crate) fn blank_view(run: &RunRecord, containment: Containment) -> RunView {
         reverted: Vec::new(),
         guard_changed: Vec::new(),
         tests: TestsView::default(),
+        flakes: Vec::new(),
         guard: None,
         secrets: Vec::new(),
         notices: Vec::new(),
@@ -189,6 +190,7 @@ fn state_view(blank: RunView, loaded: &CommittedState, retry_usage: &usage::Reso
         held_back: state.held_back.clone(),
         reverted: state.reverted.clone(),
         tests: TestsView::from(&*loaded.tests),
+        flakes: state.flakes.clone(),
         notes: notes::unused_notes(loaded.text(Layout::NOTES), &state.notes_used)
             .into_iter()
             .map(|note| note.id)
