@@ -123,17 +123,18 @@ impl IterationOutcome {
         self.work.elapsed_ms(self.guard.as_ref(), self.review.as_ref())
     }
 
-    /// Returns the mode, which depends on whether a path outside `.runner/` differs from From, whether the session, the
-    /// guard, or the runner by restoring the guard's definition, has changed it.
-    pub fn mode(&self) -> Mode {
+    /// Returns the mode, which depends on whether the session, the guard, or the runner by restoring the guard's
+    /// definition, has changed a path outside `.runner/`. Of what the guard has written, `guard_wrote` is in the commit.
+    pub fn mode(&self, guard_wrote: &[String]) -> Mode {
         let session_changed_code = self.work.finding().is_some_and(|finding| finding.changed_code);
-        if session_changed_code || self.has_guard_changed_code() { Mode::Execute } else { Mode::Decompose }
+        let is_code_changed = session_changed_code || !guard_wrote.is_empty() || self.has_restored_code();
+        if is_code_changed { Mode::Execute } else { Mode::Decompose }
     }
 
-    /// Whether the guard, or restoring the guard's definition, has changed a path outside `.runner/`.
-    fn has_guard_changed_code(&self) -> bool {
+    /// Whether restoring the guard's definition has changed a path outside `.runner/`.
+    fn has_restored_code(&self) -> bool {
         let is_code = |path: &String| !path.starts_with(".runner/");
-        self.guard.as_ref().is_some_and(|guard| !guard.wrote.is_empty() || guard.reverted.iter().any(is_code))
+        self.guard.as_ref().is_some_and(|guard| guard.reverted.iter().any(is_code))
     }
 
     /// Returns whether the iteration ends in a commit; without one its number is used again.
@@ -143,7 +144,8 @@ impl IterationOutcome {
         let unsaid =
             matches!(self.verdict, Verdict::Interrupted { .. } | Verdict::Timeout { .. } | Verdict::Fault { .. });
         let idle = idle || unsaid && self.work.decision().is_some();
-        !idle || self.work.finding().is_some_and(|finding| finding.changed) || self.has_guard_changed_code()
+        let guard_wrote = self.guard.as_ref().is_some_and(|guard| !guard.wrote.is_empty());
+        !idle || self.work.finding().is_some_and(|finding| finding.changed) || guard_wrote || self.has_restored_code()
     }
 }
 

@@ -305,7 +305,9 @@ impl<'a> IterationEvidence<'a> {
         let Some(FlakyGuard { failing, suspects }) = &self.flaky else { return [guard.clone(), guard] };
         let (first, second) = match guard.outcome() {
             GuardOutcome::Pass => (GuardEnd::new(GuardEndKind::Exited(1)), guard),
-            GuardOutcome::Fail | GuardOutcome::Skipped => (guard, GuardEnd::new(GuardEndKind::Exited(0))),
+            GuardOutcome::Fail if !suspects.is_empty() => (guard, GuardEnd::new(GuardEndKind::Exited(0))),
+            // A red run is recorded only if the session is charged for it.
+            GuardOutcome::Fail | GuardOutcome::Skipped => return [guard.clone(), guard],
         };
         let red = GuardEnd {
             failing: failing.clone(),

@@ -433,7 +433,7 @@ fn a_persons_review_is_no_session() {
     review.work.by = WorkSource::Person(Decision::Approve);
     assert_eq!(applied(&review).run_state.usage.sessions, 6);
     review.guard = None;
-    assert_eq!((review.containment(), review.mode(), review.elapsed_ms()), (Containment::Pidns, Mode::Decompose, 0));
+    assert_eq!((review.containment(), review.mode(&[]), review.elapsed_ms()), (Containment::Pidns, Mode::Decompose, 0));
     assert!(review.leaves_commit());
     review.verdict = Verdict::Interrupted { by: StopCause::Cancel };
     assert!(!review.leaves_commit(), "a word that did not come to count is as if it had not been given");

@@ -429,17 +429,19 @@ fn only_a_wait_or_a_misconfiguration_that_changed_nothing_leaves_no_commit() {
 
 #[test]
 fn an_iteration_executes_where_session_guard_or_runner_has_changed_code() {
-    let mode = |changed_code, guard: Option<GuardEnd>| {
+    let mode = |changed_code, guard: Option<GuardEnd>, guard_wrote: &[String]| {
         let mut outcome = IterationOutcome { guard, ..outcome(Verdict::Accepted) };
         finding_of(&mut outcome).changed_code = changed_code;
-        outcome.mode()
+        outcome.mode(guard_wrote)
     };
     let reverted = |path: &str| GuardEnd { reverted: vec![path.to_owned()], ..green() };
-    assert_eq!(mode(false, None), Mode::Decompose);
-    assert_eq!(mode(false, Some(reverted(".runner/GOAL.md"))), Mode::Decompose);
-    assert_eq!(mode(true, None), Mode::Execute);
-    assert_eq!(mode(false, Some(GuardEnd { wrote: vec!["lock".to_owned()], ..green() })), Mode::Execute);
-    assert_eq!(mode(false, Some(reverted("justfile"))), Mode::Execute);
+    let wrote = GuardEnd { wrote: vec!["lock".to_owned()], ..green() };
+    assert_eq!(mode(false, None, &[]), Mode::Decompose);
+    assert_eq!(mode(false, Some(reverted(".runner/GOAL.md")), &[]), Mode::Decompose);
+    assert_eq!(mode(false, Some(wrote.clone()), &[]), Mode::Decompose, "it is not in the commit");
+    assert_eq!(mode(true, None, &[]), Mode::Execute);
+    assert_eq!(mode(false, Some(wrote.clone()), &wrote.wrote), Mode::Execute);
+    assert_eq!(mode(false, Some(reverted("justfile")), &[]), Mode::Execute);
 }
 
 #[test]

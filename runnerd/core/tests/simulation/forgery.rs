@@ -461,11 +461,14 @@ impl Forgery {
 
     /// Changes a file in an iteration's commit and in all later ones until it is rewritten.
     fn file(&mut self, path: &str, change: impl Fn(&str) -> String) -> bool {
-        let same = |chain: &[Commit], at: usize| {
-            let text = |at: usize| text(&chain[at], path);
-            !text(at - 1).is_empty() && change(&text(at)) != text(at)
+        // What a session has added itself may be anything.
+        let fits = |chain: &[Commit], at: usize| {
+            let from =
+                read(&chain[at]).and_then(|receipt| chain[..at].iter().rfind(|commit| commit.id == receipt.from));
+            let text = |commit: &Commit| text(commit, path);
+            from.is_some_and(|from| !text(from).is_empty()) && change(&text(&chain[at])) != text(&chain[at])
         };
-        let Some(at) = self.place(same) else { return false };
+        let Some(at) = self.place(fits) else { return false };
         let (honest, forged) = (text(&self.chain[at], path), change(&text(&self.chain[at], path)));
         for commit in &mut self.chain[at..] {
             if text(commit, path) == honest {

@@ -123,7 +123,10 @@ impl Course {
         let title = tree::find(&loaded.tree, &task.node).map_or("", |node| node.title.as_str());
         let changed: BTreeSet<&str> =
             differing(&self.repository.commit(&loaded.commit).files, &self.repository.work).collect();
-        let wrote = guard.into_iter().flat_map(|guard| &guard.wrote).filter(|path| changed.contains(path.as_str()));
+        let is_committed =
+            |path: &&String| changed.contains(path.as_str()) && !after.run_state.held_back.contains(path);
+        let guard_wrote: Vec<String> =
+            guard.into_iter().flat_map(|guard| &guard.wrote).filter(is_committed).cloned().collect();
         let used = after.run_state.notes_used.iter().filter(|note| !loaded.run_state.notes_used.contains(note));
         let stamp = |SessionEnd { agent, .. }: &SessionEnd| {
             let (kind, version) = agent.split_once(' ').unwrap_or((agent, "unknown"));
@@ -141,7 +144,7 @@ impl Course {
             from: task.from.clone(),
             verdict: VerdictLine::new(outcome.verdict.name(), outcome.verdict.detail().as_deref()),
             role: task.role,
-            mode: outcome.mode(),
+            mode: outcome.mode(&guard_wrote),
             attempts: AttemptCount {
                 charged: node.map_or(task.attempts, |node| node.attempts),
                 allowed: node.map_or(task.max_attempts, |node| node.max_attempts),
@@ -160,7 +163,7 @@ impl Course {
                 .map(UsageLine),
             reverted: NameList::new(&after.run_state.reverted),
             guard_changed: self.guard_changed(loaded, guard),
-            guard_wrote: NameList::new(wrote),
+            guard_wrote: NameList::new(&guard_wrote),
             held_back: NameList::new(&after.run_state.held_back),
             hidden: NameList::new(&after.run_state.hidden),
             dirty_submodules: NameList::new(&after.run_state.dirty_submodules),

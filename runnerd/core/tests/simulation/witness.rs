@@ -136,7 +136,9 @@ impl Witness {
         self.passes(before, &tip.tree)?;
         let is_lossy = tip.tests.lost.iter().any(|lost| lost.iter == self.iter);
         let guard_file = repository.head().files.get(JUSTFILE).map(|blob| blob.id.to_string());
-        let has_changed = self.accepted.is_some() && self.accepted != guard_file;
+        // With `revert` the guard ran with the accepted definition, whatever it has made of it.
+        let is_kept = tip.policy.on_change != ChangePolicy::Revert;
+        let has_changed = is_kept && self.accepted.is_some() && self.accepted != guard_file;
         holds(
             *verdict != Verdict::Accepted || self.word.is_some() || !is_lossy || !has_changed,
             format!("P5: {} passes with lost tests and a changed guard, and no person has reviewed it", self.node),

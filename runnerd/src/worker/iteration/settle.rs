@@ -261,7 +261,7 @@ impl<'a> Settlement<'a> {
             from: task.from.clone(),
             verdict: VerdictLine::new(verdict.name(), verdict.detail().as_deref()),
             role: task.role,
-            mode: self.outcome.mode(),
+            mode: self.outcome.mode(&self.guard_wrote),
             attempts: AttemptCount {
                 charged: node.map_or(task.attempts, |node| node.attempts),
                 allowed: node.map_or(task.max_attempts, |node| node.max_attempts),
@@ -344,7 +344,7 @@ impl<'a> Settlement<'a> {
             node: task.node.clone(),
             node_path: task.path.clone(),
             role: task.role,
-            mode: self.outcome.mode(),
+            mode: self.outcome.mode(&self.guard_wrote),
             agent: session.map_or_else(|| Role::Human.to_string(), |session| session.agent.clone()),
             session_id: session.and_then(|session| session.session_id.clone()),
             verdict: self.outcome.verdict.name(),
