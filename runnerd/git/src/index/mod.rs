@@ -17,6 +17,7 @@ use runner_os::retryable::Retryable as _;
 use self::index_flags::UNKNOWN_STAT;
 use crate::objects::object_reader;
 use crate::repository::cache::FileStamp;
+use crate::worktree::sparse_patterns::SparsePatterns;
 use crate::{GitError, Id, Repository};
 
 /// How long to wait for another git that is just finishing.
@@ -38,7 +39,8 @@ pub(crate) struct PendingIndex {
     repository: Repository,
 }
 
-/// Reads the index. One that cannot be decoded, or is too large for that, counts as the tree of `head`: it is a cache, and the files matter.
+/// Reads the index. One that cannot be decoded, or is too large for that, counts as the tree of `head`: it is a cache,
+/// and the files matter.
 pub(crate) fn read_index(repo: &gix::Repository, repository: &Repository, head: Option<Id>) -> Result<State, GitError> {
     let path = repository.index_path();
     let stamp = FileStamp::read(&path);
@@ -69,7 +71,9 @@ pub(crate) fn read_index(repo: &gix::Repository, repository: &Repository, head: 
 fn from_commit(repo: &gix::Repository, repository: &Repository, head: Option<Id>) -> Result<State, GitError> {
     let Some(head) = head else { return Ok(State::new(repo.object_hash())) };
     let read = || Ok(repo.index_from_tree(&object_reader::read_commit_tree(repo, head.object_id())?.id)?.into());
-    read().map_err(GitError::gix("reading the tree of HEAD", repository.git_dir()))
+    let mut state = read().map_err(GitError::gix("reading the tree of HEAD", repository.git_dir()))?;
+    SparsePatterns::read(repo, repository)?.mark_left_out(&mut state);
+    Ok(state)
 }
 
 impl Repository {
@@ -87,15 +91,11 @@ impl Repository {
         state.entries_mut().iter_mut().for_each(|entry| entry.stat = UNKNOWN_STAT);
         lock.write(&state)?.publish()
     }
-}
 
-impl Repository {
-    /// Writes the index of HEAD if a program has removed it: without one, every file counts as changed. In a sparse
-    /// checkout it stays missing, because a new one would say that the files outside are deleted.
+    /// Writes the index of HEAD if a program has removed it: without one, every file counts as changed.
     pub fn restore_missing_index(&self) -> Result<(), GitError> {
         let is_missing = self.index_path().symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
-        let is_sparse = || Ok(self.open()?.config_snapshot().boolean("core.sparseCheckout").unwrap_or(false));
-        let head = if is_missing && !is_sparse()? { self.head()?.commit() } else { None };
+        let head = if is_missing { self.head()?.commit() } else { None };
         head.map_or(Ok(()), |head| self.rebuild_index(head))
     }
 

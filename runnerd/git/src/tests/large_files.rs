@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 
 use super::fixture::{Fixture, commit};
-use crate::GitDirSnapshot;
+use crate::{GitDirSnapshot, Repository};
 
 /// A length that a sparse file can have on any disk.
 const HUGE: u64 = 3 << 30;
@@ -20,8 +20,7 @@ fn lengthen(fixture: &Fixture, name: &str) {
 }
 
 /// Does what a run does after a process.
-fn move_away(fixture: &Fixture, before: &GitDirSnapshot) -> Vec<String> {
-    let repository = fixture.repository();
+fn move_away(fixture: &Fixture, repository: &Repository, before: &GitDirSnapshot) -> Vec<String> {
     let large: Vec<PathBuf> = repository.find_large_git_files(before);
     for (number, file) in large.iter().enumerate() {
         fs::rename(file, fixture.folder().join(format!("large-{number}"))).unwrap();
@@ -33,15 +32,35 @@ fn move_away(fixture: &Fixture, before: &GitDirSnapshot) -> Vec<String> {
 #[test]
 fn the_index_gets_the_files_of_head_again() {
     let fixture = Fixture::new();
-    let before = take_snapshot(&fixture);
+    let (repository, before) = (fixture.repository(), take_snapshot(&fixture));
     fixture.write("new.txt", "new\n");
     lengthen(&fixture, ".git/index");
     fixture.repository().list_changes().unwrap();
-    assert_eq!(move_away(&fixture, &before), [".git/index"]);
+    assert_eq!(move_away(&fixture, &repository, &before), [".git/index"]);
     assert_eq!(fixture.git(&["status", "--porcelain"]), "?? new.txt");
     commit(&fixture.repository()).unwrap();
     assert_eq!(fixture.git(&["status", "--porcelain"]), "");
     assert_eq!(fixture.git(&["show", "HEAD:new.txt"]), "new");
+}
+
+#[test]
+fn in_a_sparse_checkout_the_files_outside_stay_committed() {
+    for options in [&["--cone"][..], &["--sparse-index"]] {
+        let fixture = Fixture::new();
+        fixture.git(&[&["sparse-checkout", "set"], options, &["other"]].concat());
+        let outside = fixture.git(&["ls-files", "--sparse", "-t"]);
+        assert!(outside.contains("\nS "), "{outside}");
+        let (repository, before) = (fixture.repository(), take_snapshot(&fixture));
+        lengthen(&fixture, ".git/index");
+        assert_eq!(move_away(&fixture, &repository, &before), [".git/index"]);
+        assert_eq!(fixture.git(&["status", "--porcelain"]), "");
+        fs::remove_file(fixture.path(".git/index")).unwrap();
+        fixture.repository().restore_missing_index().unwrap();
+        assert_eq!(fixture.git(&["status", "--porcelain"]), "");
+        fixture.write("other/new.txt", "new\n");
+        commit(&fixture.repository()).unwrap();
+        assert_eq!(fixture.git(&["show", "--format=", "--name-only", "HEAD"]), "other/new.txt");
+    }
 }
 
 #[test]
@@ -50,14 +69,14 @@ fn references_get_their_earlier_value() {
     fixture.git(&["tag", "packed"]);
     fixture.git(&["pack-refs", "--all"]);
     fixture.git(&["branch", "other"]);
-    let before = take_snapshot(&fixture);
+    let (repository, before) = (fixture.repository(), take_snapshot(&fixture));
     let head = fixture.head();
     let large = [".git/ORIG_HEAD", ".git/packed-refs", ".git/refs/heads/new/ref", ".git/refs/heads/other"];
     fs::create_dir(fixture.path(".git/refs/heads/new")).unwrap();
     for name in &large {
         lengthen(&fixture, name);
     }
-    assert_eq!(move_away(&fixture, &before), large);
+    assert_eq!(move_away(&fixture, &repository, &before), large);
     for name in ["packed", "other", "main"] {
         assert_eq!(fixture.git(&["rev-parse", name]), head.to_string());
     }
@@ -68,14 +87,13 @@ fn references_get_their_earlier_value() {
 #[test]
 fn the_branch_of_head_is_repaired_from_the_reflogs() {
     let fixture = Fixture::new();
-    let before = take_snapshot(&fixture);
+    let (repository, before) = (fixture.repository(), take_snapshot(&fixture));
     let from = fixture.head();
     fixture.write("new.txt", "new\n");
     fixture.commit_by_git("of the session");
     let tip = fixture.head();
     lengthen(&fixture, ".git/refs/heads/main");
-    assert_eq!(move_away(&fixture, &before), [".git/refs/heads/main"]);
-    let repository = fixture.repository();
+    assert_eq!(move_away(&fixture, &repository, &before), [".git/refs/heads/main"]);
     assert!(repository.find_unreadable_ref("main").unwrap().is_some());
     repository.repair_refs("main", &from, Some(&before)).unwrap();
     assert_eq!(repository.head().unwrap().commit(), Some(tip));
@@ -84,18 +102,19 @@ fn the_branch_of_head_is_repaired_from_the_reflogs() {
 #[test]
 fn files_that_others_read_in_pieces_may_have_any_length() {
     let fixture = Fixture::new();
-    let before = take_snapshot(&fixture);
+    let (repository, before) = (fixture.repository(), take_snapshot(&fixture));
     for name in [".git/logs/HEAD", ".git/FETCH_HEAD", ".git/tool.db"] {
         lengthen(&fixture, name);
     }
-    assert_eq!(move_away(&fixture, &before), Vec::<String>::new());
+    assert_eq!(move_away(&fixture, &repository, &before), Vec::<String>::new());
 }
 
 #[test]
 fn one_that_was_there_before_is_not_the_sessions() {
     let fixture = Fixture::new();
     lengthen(&fixture, ".git/index");
-    let before = fixture.repository().snapshot_git_dir(&fixture.clock_after(&[".git/index"])).unwrap();
-    assert_eq!(move_away(&fixture, &before), Vec::<String>::new());
+    let repository = fixture.repository();
+    let before = repository.snapshot_git_dir(&fixture.clock_after(&[".git/index"])).unwrap();
+    assert_eq!(move_away(&fixture, &repository, &before), Vec::<String>::new());
     assert!(fixture.repository().list_changes().unwrap().is_empty());
 }

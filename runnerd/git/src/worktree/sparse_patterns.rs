@@ -4,8 +4,8 @@
 use gix::bstr::{BStr, ByteSlice as _};
 use gix::glob::pattern::Case;
 use gix::ignore::Search;
-use gix::index::Entry;
 use gix::index::entry::Flags;
+use gix::index::{Entry, State};
 use gix::worktree::stack::state::ignore::ParseIgnore;
 
 use runner_core::fsck::is_like_runner_path;
@@ -45,7 +45,23 @@ impl<'a> SparsePatterns<'a> {
             && entry.stage_raw() == 0
             && !is_like_runner_path(path)
             && self.exclude(path)
-            && self.repository.absolute_path(path).symlink_metadata().is_err()
+            && self.is_absent(path)
+    }
+
+    /// Marks the entries of a new index that stand for files which are not there because the checkout is sparse.
+    pub(crate) fn mark_left_out(&self, state: &mut State) {
+        if self.rules.is_none() {
+            return;
+        }
+        let is_left_out = |path: &BStr| !is_like_runner_path(path) && self.exclude(path) && self.is_absent(path);
+        let left_out: Vec<bool> = state.entries().iter().map(|entry| is_left_out(entry.path(state))).collect();
+        for (entry, _) in state.entries_mut().iter_mut().zip(left_out).filter(|(_, is_left_out)| *is_left_out) {
+            entry.flags.insert(Flags::SKIP_WORKTREE | Flags::EXTENDED);
+        }
+    }
+
+    fn is_absent(&self, path: &BStr) -> bool {
+        self.repository.absolute_path(path).symlink_metadata().is_err()
     }
 
     /// The last pattern that matches a path decides, or else that of the closest folder for which there is one. A folder
