@@ -87,7 +87,7 @@ fn is_nested(path: &Path, work_tree: &Path) -> bool {
 /// Finds the repository that contains a path, with the user's current configuration.
 pub fn open_current(path: &Path) -> Result<Repository, ErrorData> {
     Repository::discover(path).map_err(|error| {
-        if matches!(error, GitError::Pipe { .. }) {
+        if matches!(error, GitError::Pipe { .. } | GitError::FileTooLarge { .. }) {
             return git_error(&error);
         }
         let message = format!("no usable git working tree at {}", path.display());
@@ -113,7 +113,7 @@ pub fn git_error(error: &GitError) -> ErrorData {
         let remedy = error.remedy().unwrap_or_default();
         return lost.hint(format!("{remedy}, then: runnerctl resume; or: runnerctl cancel"));
     }
-    if let (GitError::Pipe { .. }, Some(remedy)) = (error, error.remedy()) {
+    if let (GitError::Pipe { .. } | GitError::FileTooLarge { .. }, Some(remedy)) = (error, error.remedy()) {
         return ErrorData::new(ErrorKind::DirtyTree, error.to_string()).hint(remedy);
     }
     if let (GitError::RefConflict { .. } | GitError::ObjectsAtRemote { .. }, Some(remedy)) = (error, error.remedy()) {

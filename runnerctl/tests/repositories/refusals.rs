@@ -1,6 +1,6 @@
 //! Requests that are refused before anything changes, with a reason that names the place, and the next command.
 
-use std::fs;
+use std::fs::{self, File};
 
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
@@ -211,6 +211,33 @@ fn a_pipe_in_the_place_of_a_file_of_gits_keeps_no_command_waiting() {
         }
     }
     place.ctl(&["land", "x", "--yes"]).assert_exits(0);
+}
+
+#[test]
+fn a_file_of_gits_that_is_too_large_is_named_and_not_read() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = home.scripted_repo("plain");
+    repo.script().always("echo x > work; answer done 'Done.'");
+    home.run(&repo, &["--id", "x", "-m", "Do it."]).exits(0);
+    let place = RepoPlace::of_repo(&home, &repo);
+    for name in ["HEAD", "packed-refs"] {
+        let file = repo.path().join(".git").join(name);
+        let kept = repo.path().join("kept");
+        let is_there = file.exists();
+        if is_there {
+            fs::copy(&file, &kept).expect("it can be copied");
+        }
+        // A length that a sparse file can have on any disk.
+        File::create(&file).and_then(|file| file.set_len(3 << 30)).expect("it can have this length");
+        for args in [&START[..], &["verify"], &["land", "x", "--yes"]] {
+            assert_refused(&place, args, (6, "dirty_tree", &format!("{name} is too large to be read")));
+        }
+        fs::remove_file(&file).expect("it is there");
+        if is_there {
+            fs::rename(&kept, &file).expect("it was copied");
+        }
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ const MAX_INDIVIDUAL_SYNCS: usize = 16;
 /// Size in bytes of the buffer an object is read through.
 const CHUNK_BYTES: usize = 64 * 1024;
 /// Limit in bytes of a file of git's that is read whole here: what the runner itself adds to one is half of it.
-const MAX_WHOLE_BYTES: u64 = 32 << 20;
+pub(crate) const MAX_WHOLE_BYTES: u64 = 32 << 20;
 
 /// Flushes those of `ids` that are loose objects in `objects`, and their folders.
 ///

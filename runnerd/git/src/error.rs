@@ -121,6 +121,12 @@ pub enum GitError {
         /// The pipe.
         path: PathBuf,
     },
+    /// A file that git reads whole is too large for that.
+    #[error("{} is too large to be read; git has written no such file", path.display())]
+    FileTooLarge {
+        /// The file.
+        path: PathBuf,
+    },
     /// Files of a commit are not in a partial clone, and nothing is fetched here.
     #[error("{} is a partial clone: files of commit {} are with its remote alone", path.display(), commit.short(12))]
     ObjectsAtRemote {
@@ -337,6 +343,7 @@ impl Retryable for GitError {
             | Self::CommitPruned { .. }
             | Self::ObjectsAtRemote { .. }
             | Self::Pipe { .. }
+            | Self::FileTooLarge { .. }
             | Self::CommandFailed { .. }
             | Self::OperationInProgress { .. }
             | Self::RefMoved { .. }
@@ -363,6 +370,10 @@ impl Retryable for GitError {
             }
             Self::CommitPruned { commit, path } => {
                 Some(format!("bring it back from a clone that has it: git -C {} fetch CLONE {commit}", path.display()))
+            }
+            Self::FileTooLarge { path } => {
+                let path = path.display().to_string();
+                Some(shell::join_args(["mv", &path, &format!("{path}.large")]))
             }
             Self::Pipe { path } => Some(shell::join_args(["rm", &path.display().to_string()])),
             Self::ObjectsAtRemote { path, .. } => {

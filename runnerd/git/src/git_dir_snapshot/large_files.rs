@@ -66,7 +66,7 @@ impl Repository {
 }
 
 /// Returns the largest length at which a file directly in git's folder is read; `None` if it is not read whole.
-fn max_bytes(path: &Path) -> Option<u64> {
+pub(crate) fn max_bytes(path: &Path) -> Option<u64> {
     let name = path.file_name()?.to_str()?;
     match name {
         PACKED_REFS => Some(MAX_PACKED_REFS_BYTES),

@@ -17,7 +17,8 @@ use super::handle::ConfigSources;
 use super::object_cache::{GixView, ObjectCache};
 use super::preflight;
 use super::user_config::{refuse_pipe_among, refuse_user_pipes};
-use crate::durable::read_regular_file;
+use crate::durable::{MAX_WHOLE_BYTES, read_regular_file};
+use crate::git_dir_snapshot::large_files;
 use crate::{GitError, Repository};
 
 /// Bytes of objects cached for repeated reads.
@@ -40,9 +41,20 @@ pub(crate) const CONFIG_OVERRIDES: [&str; 6] = [
 const CORE_FILES: [&str; 7] =
     ["HEAD", "config", "commondir", "packed-refs", "index", "info/exclude", "info/attributes"];
 
-/// Fails if one of these files is a pipe: nothing ever writes to it, so its readers would wait forever.
-fn refuse_pipes(git_dir: &Path) -> Result<(), GitError> {
-    refuse_pipe_among(CORE_FILES.iter().map(|name| git_dir.join(name)))
+/// Fails if one of these files is a pipe, whose readers would wait forever, or too large to be read whole; an index that is
+/// too large is not read.
+fn refuse_unreadable(git_dir: &Path) -> Result<(), GitError> {
+    let files = || CORE_FILES.iter().map(|name| git_dir.join(name));
+    refuse_pipe_among(files())?;
+    refuse_large_among(files().filter(|file| !file.ends_with("index")))
+}
+
+fn refuse_large_among(mut files: impl Iterator<Item = PathBuf>) -> Result<(), GitError> {
+    let is_large = |file: &PathBuf| {
+        let most = large_files::max_bytes(file).unwrap_or(MAX_WHOLE_BYTES);
+        file.metadata().is_ok_and(|found| found.is_file() && found.len() > most)
+    };
+    files.find(is_large).map_or(Ok(()), |path| Err(GitError::FileTooLarge { path }))
 }
 
 impl Repository {
@@ -72,7 +84,7 @@ impl Repository {
 
     pub(crate) fn discover_with(from: &Path, sources: ConfigSources) -> Result<Self, GitError> {
         let from = from.canonicalize().map_err(GitError::io("looking for a repository at", from))?;
-        from.ancestors().map(|folder| folder.join(".git")).try_for_each(|folder| refuse_pipes(&folder))?;
+        from.ancestors().map(|folder| folder.join(".git")).try_for_each(|folder| refuse_unreadable(&folder))?;
         if sources == ConfigSources::User {
             refuse_user_pipes()?;
         }
@@ -96,6 +108,7 @@ impl Repository {
     pub(crate) fn open(&self) -> Result<gix::Repository, GitError> {
         self.check_not_moved()?;
         let Some(pinned) = &self.pinned else { return self.open_uncached() };
+        refuse_large_among([self.git_dir.join("HEAD"), self.common_dir.join("packed-refs")].into_iter())?;
         if !pinned.has_object_link() {
             self.write_pinned_files()?;
         }
@@ -123,8 +136,8 @@ impl Repository {
             self.write_pinned_files()?;
             (folder, ConfigSources::RepositoryOnly)
         } else {
-            refuse_pipes(&self.git_dir)?;
-            refuse_pipes(&self.common_dir)?;
+            refuse_unreadable(&self.git_dir)?;
+            refuse_unreadable(&self.common_dir)?;
             if self.sources == ConfigSources::User {
                 refuse_user_pipes()?;
             }
