@@ -213,6 +213,20 @@ fn guards_are_run_again_on_files_that_are_laid_out_by_accepted_rules() {
     assert!(!output.exits(0).stdout.contains("rerun"), "{}", output.stdout);
 }
 
+#[test]
+fn a_pipe_in_the_place_of_a_guards_file_is_removed_in_every_iteration() {
+    let home = Home::new();
+    let repo = guarded_repo(&home, "report", "");
+    repo.commit_config(&repo.config().top("max_iterations = 2").guard_command(&["sh", "./check.sh"]));
+    repo.script().always("rm -f check.sh; mkfifo check.sh; echo $n > work; answer done 'Done.'");
+    let _daemon = home.daemon();
+    home.run(&repo, &["--id", "x", "-m", "Do it."]);
+    assert!(!repo.path().join("check.sh").exists());
+    for iteration in ["HEAD^", "HEAD"] {
+        assert_eq!(ReceiptCommit::read(&repo, iteration).verdict(), "RedGuard");
+    }
+}
+
 /// A repository in which git checks out each file of the guard with other bytes than it stores.
 fn odd(home: &Home, on_change: &str) -> Repo {
     let attributes = "* text=auto\n/ci/ends.txt text eol=crlf\n/ci/id.txt ident\n/ci/wide.txt text \

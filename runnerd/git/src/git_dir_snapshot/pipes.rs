@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-use gix::bstr::ByteSlice as _;
+use gix::bstr::{BStr, ByteSlice as _};
 use runner_core::files::layout::ITERATIONS;
 use runner_os::dir_permissions::OpenedDirs;
 
@@ -30,11 +30,16 @@ impl Repository {
         Ok(pipes.iter().map(|pipe| self.display_git_path(pipe)).collect())
     }
 
-    /// Removes pipes, sockets and devices at paths of HEAD: git cannot store them, and reading one would block. Returns
-    /// whether there were any.
-    pub fn remove_pipes_among(&self, changes: &[WorktreeChange]) -> Result<bool, GitError> {
+    /// Removes pipes, sockets and devices at paths of HEAD and at those of `others`: git cannot store them, and reading one
+    /// would block. Returns whether there were any.
+    pub fn remove_pipes_among<'a>(
+        &self,
+        changes: &'a [WorktreeChange],
+        others: impl Iterator<Item = &'a str>,
+    ) -> Result<bool, GitError> {
         let of_head = changes.iter().filter(|entry| !matches!(entry.kind, ChangeKind::Untracked | ChangeKind::Added));
-        let paths = of_head.map(|change| self.absolute_path(change.path.as_bstr()));
+        let names = of_head.map(|change| change.path.as_bstr()).chain(others.map(BStr::new));
+        let paths = names.map(|name| self.absolute_path(name));
         let is_pipe = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| is_blocking(found.file_type()));
         let pipes: Vec<PathBuf> = paths.filter(is_pipe).collect();
         self.remove_files(&pipes)?;

@@ -224,7 +224,7 @@ fn restore_after_guard(
         baseline: None,
     };
     let report = restore::restore_after_process(context, &repository, loaded, request)?;
-    inspect::scan_changes(context, &repository)?;
+    inspect::scan_changes(context, &repository, loaded)?;
     let RestoreReport { history, elsewhere, mut reverted, moved_refs, .. } = report;
     if history.is_some() || elsewhere.is_some() {
         // The next guard takes its reference.

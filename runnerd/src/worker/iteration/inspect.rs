@@ -45,7 +45,7 @@ pub(crate) fn inspect_session(
         redact_finding(examine_agent_tree(loaded, task, session.answer(), text).finding, text, &context.secrets)
     };
     let head = repository.head()?.commit();
-    let changes = scan_changes(context, &repository)?;
+    let changes = scan_changes(context, &repository, loaded)?;
     ignored::compare_after_session(context, &repository, loaded)?;
     let untracked = repository.list_untracked_guarded();
     if stop != Some(StopCause::Cancel) {
@@ -85,10 +85,16 @@ pub(crate) fn inspect_session(
     })
 }
 
-/// Lists what differs from HEAD. A path that cannot be stored and holds nothing counts as removed.
-pub(crate) fn scan_changes(context: &RunContext, repository: &Repository) -> Result<Vec<WorktreeChange>, EffectError> {
+/// Lists what differs from HEAD. A path that cannot be stored and holds nothing counts as removed, and so does one of the
+/// accepted definition of the guard: a guard would wait for ever to read it.
+pub(crate) fn scan_changes(
+    context: &RunContext,
+    repository: &Repository,
+    loaded: &CommittedState,
+) -> Result<Vec<WorktreeChange>, EffectError> {
     let changes = context.scan_changes()?;
-    if !repository.remove_pipes_among(&changes)? {
+    let definition = loaded.run_state.guard_definition.keys().map(String::as_str);
+    if !repository.remove_pipes_among(&changes, definition)? {
         return Ok(changes);
     }
     context.last_scan.invalidate();
