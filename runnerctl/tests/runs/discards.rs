@@ -30,6 +30,22 @@ fn a_guard_that_discards_the_whole_change_is_red_and_the_change_is_kept() {
 }
 
 #[test]
+fn what_a_guard_printed_is_known_though_it_has_removed_all_ignored_files() {
+    let play = play_discard("git clean -qfdx", "echo new > a.txt");
+    let log = play.record(1, "guard.log");
+    assert!(log.starts_with("green\n") && log.contains("The guard discarded 1 file (a.txt) of this change"), "{log}");
+}
+
+#[test]
+fn a_guard_that_removes_all_records_is_judged_by_what_it_printed() {
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
+    play.script().guard_always("rm -rf .runner/iterations; echo 'test pays ... FAILED'; exit 1");
+    play.script().step(1, "echo new > a.txt; answer done 'Done.'");
+    play.run_first(4).assert_row(&RED);
+    assert_eq!(play.record(1, "guard.log"), "test pays ... FAILED\n");
+}
+
+#[test]
 fn a_guard_that_removes_what_the_session_has_committed_is_red_and_it_is_kept() {
     let play = play_discard("rm -f a.txt", "echo new > a.txt; git add a.txt; git commit -qm mine");
     assert_eq!(play.repo.show("HEAD", "a.txt"), "new");

@@ -122,7 +122,10 @@ fn sessions_without_a_valid_answer_are_faults_that_keep_the_work() {
     let (play, clock) = RunPlay::with_clock(|config| config.top("max_consecutive_faults = 6"));
     let gate = play.script().gate("silent");
     let steps = [
-        ("echo 1 > work\nexit 3", "exit code: it exited with code 3"),
+        (
+            "git clean -qfdx; echo 1 > work\nexit 3",
+            "exit code: it exited with code 3; it removed .runner/iterations, where its answer belongs",
+        ),
         ("echo 2 > work\nkill -9 $$", "crash: it died of signal 9"),
         ("echo 3 > work", "no answer: it gave no answer"),
         ("echo 4 > work\nanswer_json '{\"status\":\"perhaps\",\"summary\":\"x\"}'", "invalid answer: "),

@@ -3,7 +3,10 @@
 //! Bytes are stored as they are, except for secrets, which are replaced by their names. The writer is never blocked:
 //! beyond the cap bytes are only counted, and disk errors are reported at the end.
 
+use std::fs::Metadata;
 use std::io::{self, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use runner_core::text::redact::{RedactStream, Secrets};
 use tokio::{
@@ -16,6 +19,11 @@ use super::{LogFile, SpawnError};
 /// Output on its way to a log.
 pub(super) struct LogCapture {
     file: File,
+    path: PathBuf,
+    /// The folder that it was created in, without links.
+    folder: Option<PathBuf>,
+    /// The program's folder, and which one it is, if the log is below it.
+    root: Option<(PathBuf, (u64, u64))>,
     secrets: Secrets,
     redactor: RedactStream,
     /// Bytes about to be written to the file; empty between two chunks.
@@ -50,13 +58,21 @@ pub(super) struct CaptureReport {
 
 impl LogCapture {
     /// Creates the log. Unlinks an existing file first, so that a planted link leads nowhere.
-    pub(super) async fn create_capture(log: &LogFile) -> Result<Self, SpawnError> {
+    ///
+    /// `root` is the program's folder.
+    pub(super) async fn create_capture(log: &LogFile, root: &Path) -> Result<Self, SpawnError> {
         let in_log = |source| SpawnError::Log { path: log.path.clone(), source };
-        let file = create_log(log).await.map_err(in_log)?;
+        let file = create_log(&log.path).await.map_err(in_log)?;
+        let folder = fs::canonicalize(folder_of(&log.path)).await.ok();
+        let root = if log.path.starts_with(root) { Some(root) } else { None };
+        let root = root.and_then(|root| Some((root.to_owned(), file_identity(&root.symlink_metadata().ok()?))));
         let head = log.cap_bytes / 2;
         let tail = usize::try_from(log.cap_bytes - head).unwrap_or(usize::MAX);
         Ok(Self {
             file,
+            path: log.path.clone(),
+            folder,
+            root,
             redactor: log.secrets.stream(),
             tail: TailRing::new(tail, log.secrets.max_spelling_len().saturating_sub(1)),
             secrets: log.secrets.clone(),
@@ -93,11 +109,46 @@ impl LogCapture {
         if self.write_error.is_none() {
             self.write_error = self.write_tail(&end, dropped).await.err();
         }
+        if self.write_error.is_none() {
+            self.write_error = self.restore_file().await.err();
+        }
         let kept = match self.write_error {
             None => self.total - dropped,
             Some(_) => self.file.metadata().await.map_or(0, |file| file.len()).min(self.total),
         };
         CaptureReport { kept, dropped: self.total - kept, fault: self.write_error }
+    }
+
+    /// Writes the log again if the program has removed or replaced its file, as one that cleans the work tree does: what was
+    /// printed counts, and nothing else.
+    async fn restore_file(&mut self) -> io::Result<()> {
+        let found = fs::symlink_metadata(&self.path).await.ok();
+        if found.map(|found| file_identity(&found)) == Some(file_identity(&self.file.metadata().await?)) {
+            return Ok(());
+        }
+        let folder = folder_of(&self.path);
+        if !self.may_create(folder) {
+            return Err(io::Error::other("its folder is another one, or gone"));
+        }
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).await?;
+        let mut file = create_log(&self.path).await?;
+        self.file.seek(SeekFrom::Start(0)).await?;
+        tokio::io::copy(&mut self.file, &mut file).await?;
+        file.flush().await?;
+        self.file = file;
+        Ok(())
+    }
+
+    /// Whether the log's folder is there, or may be created again: below the program's folder unless that has moved, and
+    /// not where a link leads.
+    fn may_create(&self, folder: &Path) -> bool {
+        let existing = folder.ancestors().find(|above| above.exists()).unwrap_or(folder);
+        let is_root = |(root, identity): &(PathBuf, (u64, u64))| {
+            existing.starts_with(root) && root.symlink_metadata().is_ok_and(|found| file_identity(&found) == *identity)
+        };
+        let is_same =
+            |found: PathBuf| folder.strip_prefix(existing).is_ok_and(|rest| self.folder == Some(found.join(rest)));
+        (existing == folder || self.root.as_ref().is_some_and(is_root)) && existing.canonicalize().is_ok_and(is_same)
     }
 
     fn is_over_cap(&self) -> bool {
@@ -138,11 +189,19 @@ impl LogCapture {
     }
 }
 
-async fn create_log(log: &LogFile) -> io::Result<File> {
-    match fs::remove_file(&log.path).await {
+async fn create_log(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path).await {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => File::options().write(true).create_new(true).mode(0o600).open(&log.path).await,
+        _ => File::options().read(true).write(true).create_new(true).mode(0o600).open(path).await,
     }
+}
+
+fn file_identity(found: &Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("/"))
 }
 
 /// The last bytes of a stream.
@@ -188,7 +247,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let secrets = Secrets::from_variables([("API_KEY", KEY)]).unwrap();
         let log = LogFile { path: folder.path().join("log"), cap_bytes, secrets };
-        let mut capture = LogCapture::create_capture(&log).await.unwrap();
+        let mut capture = LogCapture::create_capture(&log, folder.path()).await.unwrap();
         for chunk in chunks {
             capture.write_chunk(chunk).await;
         }
@@ -245,13 +304,54 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn log_that_the_program_has_removed_or_replaced_is_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("tree");
+        let records = root.join("records");
+        let path = records.join("first/log");
+        let victim = folder.path().join("victim");
+        let capture_while = async |deed: &dyn Fn()| {
+            std::fs::create_dir_all(records.join("first")).unwrap();
+            let log = LogFile { path: path.clone(), cap_bytes: 4, secrets: Secrets::default() };
+            let mut capture = LogCapture::create_capture(&log, &root).await.unwrap();
+            capture.write_chunk(b"01234").await;
+            deed();
+            capture.write_chunk(b"56789").await;
+            capture.finish_log().await
+        };
+        let remove = || std::fs::remove_dir_all(&records).unwrap();
+        let forge = || {
+            std::fs::remove_file(&path).unwrap();
+            std::fs::write(&path, "forged").unwrap();
+        };
+        for deed in [&remove as &dyn Fn(), &forge] {
+            let captured = capture_while(deed).await;
+            assert!(captured.fault.is_none(), "{:?}", captured.fault);
+            assert_eq!(std::fs::read(&path).unwrap(), "01\n[… 6 bytes omitted …]\n89".as_bytes());
+        }
+        let link = || {
+            remove();
+            std::fs::create_dir(&victim).unwrap();
+            std::os::unix::fs::symlink(&victim, &records).unwrap();
+        };
+        assert!(capture_while(&link).await.fault.is_some());
+        assert_eq!(std::fs::read_dir(&victim).unwrap().count(), 0);
+        std::fs::remove_file(&records).unwrap();
+        let move_root = || std::fs::rename(&root, folder.path().join("moved")).unwrap();
+        assert!(capture_while(&move_root).await.fault.is_some());
+        assert!(!root.exists());
+    }
+
+    #[tokio::test]
     async fn link_in_the_place_of_the_log_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let (path, victim) = (folder.path().join("log"), folder.path().join("victim"));
         std::fs::write(&victim, "precious").unwrap();
         std::os::unix::fs::symlink(&victim, &path).unwrap();
         let mut capture =
-            LogCapture::create_capture(&LogFile { path, cap_bytes: 9, secrets: Secrets::default() }).await.unwrap();
+            LogCapture::create_capture(&LogFile { path, cap_bytes: 9, secrets: Secrets::default() }, folder.path())
+                .await
+                .unwrap();
         capture.write_chunk(b"x").await;
         capture.finish_log().await;
         assert_eq!(std::fs::read(&victim).unwrap(), b"precious");

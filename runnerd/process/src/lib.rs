@@ -71,7 +71,7 @@ pub async fn run_program(
         return Ok(ProgramReport::not_started(ProgramEnd::Stopped));
     }
     spec.limits = spec.limits.with_bounded_grace();
-    let capture = LogCapture::create_capture(&spec.log).await?;
+    let capture = LogCapture::create_capture(&spec.log, &spec.cwd).await?;
     let (link, pipes) = spawn::start_program(launcher, &spec, start).await?;
     let supervision = ProgramSupervision {
         link,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use protocol::words::{PhaseName, Role};
 use runner_config::{Executor, ExecutorKind};
 use runner_core::text::digest::Digest;
-use runner_core::verdict::{SessionEnd, SessionTask};
+use runner_core::verdict::{FaultKind, SessionEnd, SessionEndKind, SessionTask};
 use runner_process::Mark;
 use runner_process::orphans;
 use tokio::task::block_in_place;
@@ -75,6 +75,11 @@ pub(crate) async fn run_session(process: ProcessContext<'_>, task: &SessionTask)
     context.last_scan.invalidate();
     let mut end: SessionEnd = runner_agents::run_session(session, &context.launcher, stop).await?;
     fill_in_cost(loaded, &executor, &mut end);
+    if let SessionEndKind::Faulty { kind: FaultKind::Exit | FaultKind::NoAnswer, what } = &mut end.how
+        && !folder.join("prompt.md").exists()
+    {
+        what.push_str("; it removed .runner/iterations, where its answer belongs");
+    }
     Ok(SessionEnd { hidden, ..end })
 }
 
