@@ -53,6 +53,35 @@ fn a_workspace_with_files_of_its_own_is_kept_and_they_are_named() {
 }
 
 #[test]
+fn a_workspace_with_submodules_goes_unless_they_hold_something_of_their_own() {
+    let home = Home::new();
+    let module = home.repo("module");
+    module.write("inner.txt", "one\n").commit("One");
+    let repo = home.scripted_repo("plain");
+    let url = module.path().display().to_string();
+    repo.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &url, "sub"]);
+    repo.git(&["commit", "-qm", "Module"]);
+    let _daemon = home.daemon();
+    let sessions = [
+        ("plain", WRITES, None),
+        (
+            "commits",
+            "git -C sub commit -q --allow-empty -m Two; answer done 'Done.'",
+            Some("the submodule sub in it has commits"),
+        ),
+        ("writes", "echo x > sub/own.txt; echo work > work.txt; answer done 'Done.'", Some("sub/own.txt")),
+    ];
+    for (id, deed, kept) in sessions {
+        repo.script().always(deed);
+        run(&home, &repo, id).exits(0);
+        let place = workspace(&home, &repo, id);
+        let answer = home.ctl_in(&repo, &["gc"]);
+        assert_eq!(place.exists(), kept.is_some(), "{}", answer.stdout);
+        assert!(answer.stdout.contains(kept.unwrap_or_default()), "{}", answer.stdout);
+    }
+}
+
+#[test]
 fn folders_of_the_setup_the_guard_and_a_cache_do_not_keep_a_workspace() {
     let home = Home::new();
     let repo = home.scripted_repo("plain");

@@ -76,4 +76,5 @@ pub use worktree::change::{ChangeKind, WorktreeChange};
 pub use worktree::checkout::CheckoutDir;
 pub use worktree::hold_back::HoldBackRule;
 pub use worktree::ignore_files::IgnoreFiles;
+pub use worktree::submodules::SubmoduleDiff;
 pub use worktree::unstorable::UnstorableFile;

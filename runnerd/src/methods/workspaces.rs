@@ -14,7 +14,7 @@ use protocol::request::GcParams;
 use protocol::shell;
 use protocol::view::{DiskView, RunSummary, StopReason, WorkspaceDisk};
 use runner_core::publish;
-use runner_git::{GitError, Repository, WorktreeChange};
+use runner_git::{GitError, Repository, SubmoduleDiff, WorktreeChange};
 
 use super::run_selector::run_summary;
 use super::{Api, run_blocking};
@@ -211,7 +211,7 @@ impl IsolatedWorkspace {
         }
         let workspace = PinnedRepo::for_work_tree(&self.store, self.workspace_path()).open()?;
         self.refuse_unpublished(&workspace)?;
-        self.refuse_submodules(&workspace)?;
+        let of_submodules = self.list_submodule_files(&workspace)?;
         let setup_record = self.store.workspace_file().read().map_err(|error| {
             KeepReason::Failed(ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))
         })?;
@@ -223,6 +223,7 @@ impl IsolatedWorkspace {
         };
         let changed = workspace.list_changes()?.iter().map(WorktreeChange::display_path).collect::<Vec<_>>();
         files.extend(changed.into_iter().filter(|path| !path.starts_with(".runner/")));
+        files.extend(of_submodules);
         files.sort();
         files.dedup();
         if files.is_empty() {
@@ -231,22 +232,15 @@ impl IsolatedWorkspace {
         Err(KeepReason::Uncommitted(files))
     }
 
-    /// Fails if there are submodules: commits in them are published nowhere.
-    fn refuse_submodules(&self, workspace: &Repository) -> Result<(), KeepReason> {
-        let folder = workspace.common_dir().join("modules");
-        let has_some = match fs::read_dir(&folder) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
-            Err(error) => return Err(KeepReason::Failed(ErrorData::new(ErrorKind::Fault, error.to_string()))),
-            Ok(mut entries) => entries.next().is_some(),
-        };
-        if !has_some {
-            return Ok(());
-        }
+    /// Returns the files in submodules that no commit has. Fails if a submodule has commits that its source does not.
+    fn list_submodule_files(&self, workspace: &Repository) -> Result<Vec<String>, KeepReason> {
+        let SubmoduleDiff { unpublished, files } = workspace.compare_submodules(&self.open_source()?)?;
+        let Some(name) = unpublished.first() else { return Ok(files) };
         let place = shell::quote_path(self.workspace_path());
         Err(KeepReason::UniqueContent(StopReason::new(
-            "it has submodules, whose commits are not published",
+            format!("the submodule {name} in it has commits that {} does not have", self.source.path),
             format!(
-                "git -C {place} submodule foreach git log --oneline -5; take what you need, then remove the directory"
+                "git -C {place} submodule foreach git log --oneline -5; push what you need, then remove the directory"
             ),
         )))
     }

@@ -5,6 +5,8 @@
 //! configuration, and filters are programs.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,10 +19,19 @@ use crate::path::display_path;
 use crate::repository::cache::SubmoduleRepository;
 use crate::repository::handle::ConfigSources;
 use crate::repository::pinned_config::{PinnedConfig, PinnedConfigDir};
-use crate::{GitError, Repository};
+use crate::{GitError, Id, Repository};
 
 /// Nesting depth up to which submodules are checked.
 const MAX_DEPTH: usize = 8;
+
+/// What the submodules of a copy hold that those of its source do not.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct SubmoduleDiff {
+    /// Submodules with a commit that the source does not have, and git directories that no submodule uses.
+    pub unpublished: Vec<String>,
+    /// Files in them without a commit, ignored ones included; a folder without a commit ends in a slash.
+    pub files: Vec<String>,
+}
 
 impl Repository {
     /// Returns the submodules, nested ones included, with uncommitted changes in their work trees, sorted.
@@ -50,6 +61,52 @@ impl Repository {
             if depth > 0 {
                 let below = BString::from([name.as_slice(), b"/"].concat());
                 repository.collect_dirty_submodules(&below, depth - 1, dirty)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the submodules here, nested ones included, with those in the same places of `source`.
+    pub fn compare_submodules(&self, source: &Self) -> Result<SubmoduleDiff, GitError> {
+        let (mut diff, mut known) = (SubmoduleDiff::default(), BTreeSet::new());
+        self.compare_submodules_at(source, &BString::default(), MAX_DEPTH, (&mut diff, &mut known))?;
+        let modules = self.common_dir.join("modules");
+        let mut git_dirs = Vec::new();
+        collect_git_dirs(&modules, MAX_DEPTH * MAX_DEPTH, &mut git_dirs)?;
+        let unnamed = git_dirs.iter().filter(|dir| !known.contains(*dir));
+        diff.unpublished.extend(unnamed.map(|dir| self.display_git_path(dir)));
+        Ok(diff)
+    }
+
+    fn compare_submodules_at(
+        &self,
+        source: &Self,
+        prefix: &BString,
+        depth: usize,
+        (diff, known): (&mut SubmoduleDiff, &mut BTreeSet<PathBuf>),
+    ) -> Result<(), GitError> {
+        for path in self.list_submodules()? {
+            let Some(SubmoduleRepository { repository: copy, .. }) = self.open_submodule(&path) else { continue };
+            let name = BString::from([prefix.as_slice(), &path].concat());
+            known.insert(copy.git_dir().to_owned());
+            let Some(SubmoduleRepository { repository: original, .. }) = source.open_submodule(&path) else {
+                diff.unpublished.push(display_path(&name));
+                continue;
+            };
+            let tips =
+                copy.list_refs()?.into_values().filter_map(|tip| tip.parse::<Id>().ok()).chain(copy.head()?.commit());
+            for tip in tips {
+                if !original.has_object(&tip)? {
+                    diff.unpublished.push(display_path(&name));
+                    break;
+                }
+            }
+            let below = BString::from([name.as_slice(), b"/"].concat());
+            let changed = copy.list_changes()?.into_iter().map(|change| change.path);
+            let files = changed.chain(copy.list_uncommitted_paths()?);
+            diff.files.extend(files.map(|file| display_path(&[below.as_slice(), &file].concat())));
+            if depth > 0 {
+                copy.compare_submodules_at(&original, &below, depth - 1, (diff, known))?;
             }
         }
         Ok(())
@@ -108,4 +165,25 @@ impl Repository {
         let is_own = found.starts_with(&self.common_dir) || found.starts_with(&self.work_dir);
         (is_own && !found.join("commondir").exists()).then_some(found)
     }
+}
+
+/// Collects git directories in a folder: a submodule's name may have slashes, and its own submodules are below it.
+fn collect_git_dirs(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), GitError> {
+    let listed = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        listed => listed.map_err(GitError::io("listing", folder))?,
+    };
+    for entry in listed {
+        let path = entry.map_err(GitError::io("listing", folder))?.path();
+        if path.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
+            continue;
+        }
+        let is_git_dir = path.join("HEAD").symlink_metadata().is_ok();
+        let below = if is_git_dir { path.join("modules") } else { path.clone() };
+        found.extend(is_git_dir.then_some(path));
+        if depth > 0 {
+            collect_git_dirs(&below, depth - 1, found)?;
+        }
+    }
+    Ok(())
 }
