@@ -413,6 +413,9 @@ pub struct IterationView {
     /// What failed before the guard passed on the same files, if that happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flaky: Option<FlakyRunView>,
+    /// Whether it is in the records of this machine with this commit; absent if its record was removed or none is here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<bool>,
     /// Number of the wait that it led to, if it left no commit: the iteration was then started again under the same
     /// number.
     pub wait: Option<u32>,
@@ -439,6 +442,7 @@ impl From<&IterationMeta> for IterationView {
             agent: Some(meta.agent.clone()),
             tests: None,
             flaky: None,
+            recorded: None,
             wait: None,
             phases: meta.phases.clone(),
         }

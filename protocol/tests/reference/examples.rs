@@ -373,6 +373,7 @@ fn iteration() -> IterationView {
         agent: Some("codex codex-cli 0.169.0".into()),
         tests: Some(TestsChange { added: 3, lost: 1, names: vec!["shop tests::rounds".to_owned()] }),
         flaky: Some(FlakyRunView { names: vec!["tests/test_net.py::test_get".to_owned()], more: 0 }),
+        recorded: Some(true),
         wait: None,
         phases: vec![
             PhaseTime { phase: PhaseName::Work, duration_ms: 170_100 },

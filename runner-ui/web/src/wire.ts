@@ -879,6 +879,10 @@ export interface IterationView {
    */
   phases: PhaseTime[];
   /**
+   * Whether it is in the records of this machine with this commit; absent if its record was removed or none is here.
+   */
+  recorded?: boolean | null;
+  /**
    * Id of the run.
    */
   run: string;

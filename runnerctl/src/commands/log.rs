@@ -20,7 +20,7 @@ use crate::record_selector::{RecordSelector, RecordTarget};
 use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
 use crate::run_target::RunTarget;
 use crate::text::iteration::{render_line, render_table};
-use crate::text::measure::format_duration;
+use crate::text::measure::{format_duration, short_id};
 use crate::text::paint::DIM;
 use crate::text::screen::Screen;
 use crate::text::table::{Table, TableCell};
@@ -229,7 +229,24 @@ fn to_iteration_target(AtRun { path, run }: AtRun, record: Option<(u32, Option<u
 }
 
 fn render_list(iterations: &[IterationView], screen: &Screen) -> String {
-    if iterations.is_empty() { "No iteration has ended yet.\n".to_owned() } else { render_table(iterations, screen) }
+    if iterations.is_empty() {
+        return "No iteration has ended yet.\n".to_owned();
+    }
+    let mut text = render_table(iterations, screen);
+    let unrecorded: Vec<String> = iterations.iter().filter_map(describe_unrecorded).collect();
+    if let [first, ..] = iterations
+        && !unrecorded.is_empty()
+    {
+        text += &format!("\nnot in the records of this machine: {}\n", unrecorded.join(", "));
+        text += &format!("to check who made them: runnerctl verify {}\n", first.run);
+    }
+    text
+}
+
+/// Names an iteration whose commit the machine's records do not have: another machine made it, or somebody forged it.
+fn describe_unrecorded(iteration: &IterationView) -> Option<String> {
+    let commit = iteration.commit.as_deref().filter(|_| iteration.recorded == Some(false))?;
+    Some(format!("{:04} {}", iteration.iter, short_id(commit)))
 }
 
 fn render_summary(reply: &IterationReply, has_record: bool, screen: &Screen) -> String {
@@ -242,6 +259,10 @@ fn render_summary(reply: &IterationReply, has_record: bool, screen: &Screen) -> 
     }
     if let Some(summary) = &reply.iteration.summary {
         fact("summary", summary.into());
+    }
+    if describe_unrecorded(&reply.iteration).is_some() {
+        let text = format!("not on this machine; to check who made it: runnerctl verify {}", reply.iteration.run);
+        fact("recorded", text.as_str().into());
     }
     if let Some(meta) = &reply.meta {
         fact("task", meta.node_path.join("/").into());

@@ -83,6 +83,7 @@ pub(crate) fn iteration() -> IterationView {
         agent: Some("codex 0.169.0".into()),
         tests: None,
         flaky: None,
+        recorded: None,
         wait: None,
         phases: Vec::new(),
     }

@@ -139,3 +139,27 @@ fn commits_that_a_session_words_like_receipts_are_shown_as_no_iterations() {
     assert!(!log().contains("0009") && log().contains("0002"), "{}", log());
     assert_eq!(play.repo.git(&["log", "-1", "--format=%s", "HEAD~1"]).matches("0009").count(), 1, "they stay");
 }
+
+#[test]
+fn an_iteration_that_is_not_in_the_records_is_named_below_the_table() {
+    let mut play = ended_play();
+    play.home.expect_forgery();
+    let log = play.home.ctl_in(&play.repo, &["log"]);
+    assert!(!log.stdout.contains("records"), "{}", log.stdout);
+    let forged = play.repo.git(&["log", "-1", "--format=%B"]).replace("iter 0001", "iter 0002");
+    play.repo.git(&["commit", "-q", "--allow-empty", "-m", &forged]);
+    let commit = play.repo.git(&["rev-parse", "--short=8", "HEAD"]);
+    let log = play.home.ctl_in(&play.repo, &["log"]);
+    log.exits(0);
+    let expected = format!(
+        "\nnot in the records of this machine: 0002 {commit}\nto check who made them: runnerctl verify {RUN}\n"
+    );
+    assert!(log.stdout.ends_with(&expected), "{}", log.stdout);
+    let details = play.home.ctl_in(&play.repo, &["log", "2"]);
+    assert!(
+        details.stdout.contains("not on this machine; to check who made it: runnerctl verify"),
+        "{}",
+        details.stdout
+    );
+    play.home.ctl_in(&play.repo, &["verify", RUN]).exits(10);
+}

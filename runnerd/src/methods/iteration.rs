@@ -27,7 +27,7 @@ use super::{Api, activity, records, run_blocking};
 use crate::admit::{git_error, no_run_error};
 use crate::repo::layout::Layout;
 use crate::store::{RepoStore, repo_id};
-use crate::worker::{LoadError, add_durations, list_iterations, read_meta_in, session_base};
+use crate::worker::{LoadError, add_recorded_facts, list_iterations, read_meta_in, session_base};
 
 /// Maximum number of bytes of a file in one reply.
 const MAX_PIECE_BYTES: u64 = 256 * 1024;
@@ -286,7 +286,7 @@ fn list_views(target: &IterationTarget) -> Result<Vec<IterationView>, ErrorData>
     let mut views =
         list_iterations(&target.repository, &target.run, tip, MAX_COMMITS).map_err(|error| load_error_data(&error))?;
     let layout = target.layout();
-    add_durations(&layout, &mut views);
+    add_recorded_facts(&layout, &mut views);
     views.extend(list_waits(&layout, &target.run).into_iter().filter_map(|(iter, wait)| {
         let meta = read_meta_in(&layout.waited_iteration(&target.run, iter, wait))?;
         Some(IterationView { iter, wait: Some(wait), ..IterationView::from(&meta) })
@@ -314,7 +314,7 @@ fn find_committed(target: &IterationTarget, iter: u32) -> Result<Option<Iteratio
     let views =
         list_iterations(&target.repository, &target.run, tip, MAX_COMMITS).map_err(|error| load_error_data(&error))?;
     let mut found: Vec<IterationView> = views.into_iter().filter(|view| view.iter == iter).take(1).collect();
-    add_durations(&target.layout(), &mut found);
+    add_recorded_facts(&target.layout(), &mut found);
     Ok(found.pop())
 }
 

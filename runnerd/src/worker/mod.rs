@@ -79,7 +79,7 @@ pub use self::run::prepare::used_run_ids;
 pub use self::run::{WorkerDeps, spawn, spawn_after_bug, spawn_held};
 pub(crate) use self::runner_chain::RunnerChain;
 pub use self::slots::RunSlots;
-pub use self::view::iterations::{add_durations, list_iterations, list_receipts, read_meta_in, session_base};
+pub use self::view::iterations::{add_recorded_facts, list_iterations, list_receipts, read_meta_in, session_base};
 pub use self::view::snapshot::{node_ref, run_summary};
 
 /// How often a caller waiting for an answer checks whether the worker is blocked on git.

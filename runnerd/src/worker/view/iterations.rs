@@ -4,6 +4,7 @@
 //! daemon's journal names, or else the tip, to a receipt, from there to its From, and so on. Commits between a receipt
 //! and its From were made by the session, whatever their messages say.
 
+use std::fs;
 use std::path::Path;
 
 use protocol::meta::IterationMeta;
@@ -19,14 +20,27 @@ use crate::worker::journal::JournalFile;
 use crate::worker::load::{LoadError, last_runner_commit};
 use crate::worker::runner_chain::RunnerChain;
 
-/// Adds the durations of iterations and their phases, and the exact time of their end, if their records are available.
-pub fn add_durations(layout: &Layout, views: &mut [IterationView]) {
+/// Adds what only the records of a run's iterations have, if they are available: the durations of phases, the exact time
+/// of the end, and whether the commit is the one that was recorded.
+pub fn add_recorded_facts(layout: &Layout, views: &mut [IterationView]) {
+    let newest = views.first().and_then(|view| find_newest_record(layout, &view.run));
     for view in views {
-        let Some(meta) = read_meta(layout, &view.run, view.iter) else { continue };
+        let Some(meta) = read_meta(layout, &view.run, view.iter) else {
+            // The record of an older iteration may have been removed.
+            view.recorded = newest.filter(|newest| *newest < view.iter).map(|_| false);
+            continue;
+        };
+        view.recorded = Some(meta.commit == view.commit);
         view.ended_at = Some(meta.ended_at);
         view.duration_ms = Some(meta.duration_ms());
         view.phases = meta.phases;
     }
+}
+
+/// Returns the number of the newest iteration that has a record; `None` if there are no records.
+fn find_newest_record(layout: &Layout, run: &str) -> Option<u32> {
+    let folders = fs::read_dir(layout.run_records(run)).ok()?;
+    folders.flatten().filter_map(|folder| folder.file_name().to_str()?.parse().ok()).max()
 }
 
 /// Reads the metadata in an iteration's record, for people; `None` if there is no record.
@@ -113,6 +127,7 @@ fn receipt_view(receipt: &Receipt, commit: &CommitInfo) -> IterationView {
         agent: receipt.agent.as_ref().map(ToString::to_string),
         tests: receipt.guard_tests.as_ref().map(GuardTests::to_change),
         flaky: receipt.guard_flaky.as_ref().map(GuardFlaky::to_view),
+        recorded: None,
         wait: None,
         phases: Vec::new(),
     }

@@ -23,7 +23,7 @@ use crate::worker::integrity::{definition, watched};
 use crate::worker::load::{CommittedState, LoadError, load_state};
 use crate::worker::pinned_repo::PinnedRepo;
 use crate::worker::runner_chain::RunnerChain;
-use crate::worker::view::iterations::{add_durations, iteration_view, read_meta, session_base};
+use crate::worker::view::iterations::{add_recorded_facts, iteration_view, read_meta, session_base};
 use crate::worker::view::totals::UsageTotals;
 
 /// Number of iterations shown in a status.
@@ -223,7 +223,7 @@ fn recent_iterations(repository: &Repository, run: &str, tip: Id) -> Vec<Iterati
     if let Err(error) = read {
         tracing::debug!(%error, run, "failed to read the last iterations");
     }
-    add_durations(&Layout::new(repository.work_dir()), &mut views);
+    add_recorded_facts(&Layout::new(repository.work_dir()), &mut views);
     views
 }
 
