@@ -30,11 +30,19 @@ pub(super) enum CommandSeparator {
 }
 
 /// Programs that run the program named in their arguments.
-const PREFIXES: [&str; 40] = [
+const PREFIXES: [&str; 47] = [
     "if", "then", "else", "elif", "while", "until", "do", "!", "{", "@", "-", "+", "exec", "eval", "time", "env",
-    "command", "builtin", "nohup", "nice", "sudo", "timeout", "xvfb-run", "uv", "poetry", "pdm", "hatch", "pipenv",
-    "rye", "bundle", "npx", "pnpm", "yarn", "bunx", "mise", "direnv", "run", "dlx", "x", "--",
+    "command", "builtin", "nohup", "nice", "ionice", "setsid", "stdbuf", "taskset", "chrt", "flock", "doas", "sudo",
+    "timeout", "xvfb-run", "uv", "poetry", "pdm", "hatch", "pipenv", "rye", "bundle", "npx", "pnpm", "yarn", "bunx",
+    "mise", "direnv", "run", "dlx", "x", "--",
 ];
+/// Those of them that take options before that program.
+const PREFIXES_WITH_OPTIONS: [&str; 14] = [
+    "env", "command", "time", "nohup", "nice", "ionice", "setsid", "stdbuf", "taskset", "chrt", "flock", "doas",
+    "sudo", "timeout",
+];
+/// Their options that take a value, without the dash.
+const PREFIX_OPTIONS_WITH_VALUE: [&str; 6] = ["u", "C", "g", "s", "o", "e"];
 /// Programs that run the shell script in their arguments; bats runs several.
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "bats", ".", "source"];
 /// Other programs that run a script.
@@ -83,7 +91,23 @@ impl<'a> ShellCommand<'a> {
             let bare = word.trim_start_matches(['@', '-', '+', '$']);
             bare.is_empty() || PREFIXES.contains(&bare) || is_assignment(bare) || is_number(word)
         };
-        self.words.iter().position(|word| !is_prefix(word))
+        let (mut at, mut takes_options, mut operands) = (0, false, 0);
+        loop {
+            let word = self.words.get(at)?;
+            at += match word.strip_prefix('-') {
+                _ if is_prefix(word) => {
+                    takes_options |= PREFIXES_WITH_OPTIONS.contains(&word.trim_start_matches('@'));
+                    operands += usize::from(word == "flock");
+                    1
+                }
+                Some(option) if takes_options => 1 + usize::from(PREFIX_OPTIONS_WITH_VALUE.contains(&option)),
+                None if operands > 0 => {
+                    operands -= 1;
+                    1
+                }
+                _ => return Some(at),
+            };
+        }
     }
 
     /// Returns the name of the program and the words after it.

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::command::{ShellCommand, pipeline_input};
+use super::make_targets::find_unprotected_targets;
 use super::paths::{
     after_variable, escape_glob, file_name, glob_in, is_check_script, is_generated, is_pattern, is_plain, is_shell,
     normalize_path,
@@ -175,6 +176,11 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                 place.folders.iter().try_for_each(|folder| self.add_includes(folder, line, form))?;
             }
         }
+        if form == ScriptForm::Make {
+            for target in find_unprotected_targets(text) {
+                place.folders.iter().try_for_each(|folder| self.add_absent(folder, &target))?;
+            }
+        }
         self.scan_commands(place, &parse_commands(text), text)
     }
 
@@ -302,6 +308,16 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
         Ok(())
     }
 
+    /// Watches that there is nothing at a path, if there is nothing now.
+    fn add_absent(&mut self, folder: &str, name: &str) -> Result<(), A::Error> {
+        let Some(path) = normalize_path(folder, name) else { return Ok(()) };
+        let globs = [format!("/{}", escape_glob(&path)), format!("/{}/**", escape_glob(&path))];
+        if !self.has_file(&path)? && self.match_glob(&globs[1])?.is_empty() {
+            self.reached.optional_globs.extend(globs);
+        }
+        Ok(())
+    }
+
     /// Reaches what a line of a file includes.
     fn add_includes(&mut self, folder: &str, line: &str, form: ScriptForm) -> Result<(), A::Error> {
         let first = line.split_whitespace().next().unwrap_or_default();
@@ -312,6 +328,8 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                     let is_optional = first != "include" || word.starts_with("$(wildcard");
                     for path in self.variables.expand_words(word) {
                         self.add_optional(folder, &path, Some(ScriptForm::Make), is_optional && !path.contains('$'))?;
+                        // By a rule that is built in, make writes the file anew from this one.
+                        self.add_optional(folder, &format!("{path}.sh"), None, !path.contains('$'))?;
                     }
                 }
                 Ok(())
@@ -444,7 +462,9 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         // Another module next to a check can shadow what the check imports.
         if file_name(&path).rsplit('.').next() == Some("py") && is_check_script(folder) {
-            self.reached.optional_globs.insert(format!("/{}/*.py", escape_glob(folder)));
+            let folder = escape_glob(folder);
+            let modules = ["*.py", "*.pyc", "*.so", "*/__init__.py"].map(|module| format!("/{folder}/{module}"));
+            self.reached.optional_globs.extend(modules);
         }
         match file {
             AcceptedFile::Link(target) => drop(self.add_file(folder, &target, form)?),

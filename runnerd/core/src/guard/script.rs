@@ -208,10 +208,21 @@ impl<'a> ScriptReader<'a> {
         let is_joined = self.after_command[..self.after_command.len() - self.rest.len()].ends_with("&>");
         self.end_word();
         let is_copy = self.rest.starts_with('&');
+        let is_input = c == '<' && !self.rest.starts_with(['<', '&', '(', '>']);
         self.rest = self.rest.trim_start_matches(['>', '<', '&', '-', ' ']);
         let end = self.rest.find(|c: char| c.is_whitespace() || ";|&()".contains(c)).unwrap_or(self.rest.len());
         let (file, rest) = self.rest.split_at(end);
         self.rest = rest;
+        if is_input && !file.is_empty() {
+            // As if another command printed the file.
+            self.commands.push(ShellCommand {
+                words: vec!["cat".to_owned(), file.trim_matches(['"', '\'']).to_owned()],
+                sets_exit_code: false,
+                separator: CommandSeparator::Pipe,
+                is_quiet: false,
+                source: file,
+            });
+        }
         let is_of_errors = c == '>' && (is_joined || number.as_deref() == Some("2"));
         // Errors redirected to the output are discarded if the output already is.
         self.is_quiet |= is_of_errors && (file == "/dev/null" || is_copy && file == "1" && self.is_output_discarded());

@@ -442,3 +442,50 @@ fn honest_guards_are_quiet() {
         Case { command: "go test ./...", files: &[("go.mod", "")], unseen: &["a.go", "a_test.go"], ..CASE },
     ]);
 }
+
+#[test]
+fn what_turns_a_target_of_make_off_or_writes_its_file_is_seen() {
+    check(&[
+        Case {
+            files: &[(
+                "Makefile",
+                "-include local.mk\ntest: app\n\tcargo test\napp: a.c\n\tcc -o app a.c\nlint:\n\tsh l.sh >$@\n",
+            )],
+            watched: &["Makefile"],
+            seen: &["test", "test/a.py", "Makefile.sh", "GNUmakefile.sh", "Makefile,v", "local.mk.sh"],
+            unseen: &["app", "lint", "lint/x", "a.c", "tests", "Makefile.am"],
+            ..CASE
+        },
+        Case {
+            files: &[("Makefile", ".PHONY: test \\\n  lint\ntest lint:\n\ttrue\ncheck:\n\ttouch check\nci: test\n")],
+            watched: &["Makefile"],
+            unseen: &["test", "lint/a", "check", "ci"],
+            ..CASE
+        },
+        Case {
+            files: &[("Makefile", "test:\n\tpytest test\n"), ("test/a.py", "")],
+            watched: &["Makefile"],
+            seen: &["conftest.py"],
+            unseen: &["test/b.py"],
+            ..CASE
+        },
+    ]);
+}
+
+#[test]
+fn programs_that_run_another_one_with_options_are_looked_through() {
+    for command in [
+        "env -i sh lib.sh",
+        "nice -n 5 sh lib.sh",
+        "setsid -w sh lib.sh",
+        "flock -n /tmp/x sh lib.sh",
+        "timeout -k 5 -s KILL 60 env -u A B=c sh -e lib.sh",
+        "sudo -u ci -E bash lib.sh",
+        "sh <lib.sh",
+        "sh -e < 'lib.sh' >log",
+        "nice ./lib.sh run",
+    ] {
+        let files = [("check.sh", command), ("lib.sh", ""), ("run", ""), ("log", "")];
+        assert_eq!(paths(&find_files("sh check.sh", &files)), ["check.sh", "lib.sh"], "{command}");
+    }
+}
