@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use gix::bstr::{BStr, BString, ByteSlice as _};
 use gix::index::Entry;
+use gix::index::entry::Flags;
 use protocol::hex::{from_hex, to_hex};
 use runner_os::dir_permissions;
 use serde::{Deserialize, Serialize};
@@ -204,8 +205,9 @@ impl Repository {
         .map(|_| true)
     }
 
-    /// Makes git check files of the work tree again for which checking was turned off since then, and returns their
-    /// paths. Files that a sparse checkout leaves out stay as they are: a merge adds such entries.
+    /// Makes git check files of the work tree again for which checking was turned off since then, checks out those that
+    /// were removed as if the checkout were sparse, and returns the paths. Files that a sparse checkout leaves out stay as
+    /// they are: a merge adds such entries.
     pub fn unhide_files(&self, before: &GitDirSnapshot) -> Result<Vec<String>, GitError> {
         let index = self.index_path().symlink_metadata();
         if before.clock().is_some_and(|moment| index.is_ok_and(|index| moment.is_unchanged(&index))) {
@@ -213,19 +215,39 @@ impl Repository {
         }
         let repo = self.open()?;
         let sparse = SparsePatterns::read(&repo, self)?;
-        let mut hidden = self.list_hidden_files(|entry, path| !sparse.leave_out(entry, path))?;
-        hidden.retain(|path| !before.hidden.contains(&path_key(path)));
+        let mut removed = BTreeSet::new();
+        let hidden = self.list_hidden_files(|entry, path| {
+            if sparse.leave_out(entry, path) || before.hidden.contains(&path_key(path)) {
+                return false;
+            }
+            if entry.flags.contains(Flags::SKIP_WORKTREE) && self.absolute_path(path).symlink_metadata().is_err() {
+                removed.insert(path.to_owned());
+            }
+            true
+        })?;
         if hidden.is_empty() {
             return Ok(Vec::new());
         }
+        let name_list =
+            |paths: &BTreeSet<BString>| paths.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
         for option in ["--no-assume-unchanged", "--no-skip-worktree"] {
-            let names = hidden.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
-            GitCommand::new(self, "update-index").args([option, "-z", "--stdin"]).input(names).run()?;
+            GitCommand::new(self, "update-index").args([option, "-z", "--stdin"]).input(name_list(&hidden)).run()?;
+        }
+        if !removed.is_empty() {
+            let git = GitCommand::new(self, "checkout-index").args(["-u", "-z", "--stdin"]).input(name_list(&removed));
+            let outcome = git.output()?;
+            if !outcome.status.success() {
+                self.check_git_usable()?;
+                tracing::warn!(
+                    stderr = outcome.stderr,
+                    "git cannot check out every file that a sparse checkout removed"
+                );
+            }
         }
         Ok(hidden.iter().map(|path| display_path(path)).collect())
     }
 
-    fn list_hidden_files(&self, selects: impl Fn(&Entry, &BStr) -> bool) -> Result<BTreeSet<BString>, GitError> {
+    fn list_hidden_files(&self, mut selects: impl FnMut(&Entry, &BStr) -> bool) -> Result<BTreeSet<BString>, GitError> {
         let index = index::read_index(&self.open()?, self, None)?;
         let hidden = index.entries().iter().filter(|entry| entry.flags.intersects(HIDING_FLAGS));
         let hidden = hidden.map(|entry| (entry, entry.path(&index))).filter(|(entry, path)| selects(entry, path));
