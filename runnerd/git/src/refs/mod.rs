@@ -27,6 +27,8 @@ use crate::repository::program::GitCommand;
 use crate::{GitError, Id, Repository};
 
 const HEADS: &str = "refs/heads/";
+/// Where the references of the runner are.
+const RUNNER_REFS: &str = "refs/runner/";
 /// How long to wait for another git that moves the same reference, as git does.
 pub(crate) const REF_LOCK_TIMEOUT: Fail = Fail::AfterDurationWithBackoff(Duration::from_millis(100));
 /// How long to wait for another git that packs references, as git does.
@@ -240,6 +242,9 @@ impl Repository {
     /// Moves one reference if it has the value the caller expects, durably, with a reflog entry.
     pub(crate) fn move_ref(&self, request: &RefMove<'_>) -> Result<(), GitError> {
         let repo = self.open()?;
+        if request.name.starts_with(RUNNER_REFS) && !self.ref_exists(request.name)? {
+            self.make_room_for(request.name)?;
+        }
         match self.choose_ref_store(&repo) {
             RefStore::Files => {
                 if request.name != "HEAD" && !self.ref_exists(request.name)? {

@@ -5,7 +5,11 @@ use gix::refs::FullName;
 
 use super::HEADS;
 use crate::repository::engine::RefStore;
-use crate::{GitError, Repository};
+use crate::repository::program::GitCommand;
+use crate::{GitError, Repository, durable};
+
+/// Where references that were in the way of the runner's own are renamed to.
+const MOVED_REFS: &str = "refs/moved/";
 
 impl Repository {
     /// Fails if another reference leaves no room for a new one with this full name.
@@ -18,6 +22,21 @@ impl Repository {
             wanted: requested,
             path,
         })
+    }
+
+    /// Renames the references that leave no room for one of the runner's own. What they name stays reachable.
+    pub(crate) fn make_room_for(&self, name: &str) -> Result<(), GitError> {
+        while let Some(existing) = self.find_conflicting_ref(name)? {
+            let Some(id) = self.find_ref(&existing).ok().flatten() else {
+                durable::remove_path(&self.ref_dir(&existing).join(&existing))?;
+                return Ok(());
+            };
+            let moved = format!("{}-{id}", existing.replacen("refs/", MOVED_REFS, 1));
+            GitCommand::new(self, "update-ref").args([&moved, &id.to_string()]).run()?;
+            GitCommand::new(self, "update-ref").args(["--no-deref", "-d", &existing]).run()?;
+            tracing::warn!(existing, moved, name, "a reference was in the way of one of the runner's own");
+        }
+        Ok(())
     }
 
     /// Returns the full name of a reference, above or below, that leaves no room for `name`.
