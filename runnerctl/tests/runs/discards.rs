@@ -103,3 +103,59 @@ fn a_guard_that_resets_a_submodule_is_red_and_its_folder_stays() {
     assert_eq!(play.repo.read("sub/inner.txt"), "one\n");
     assert_eq!(play.repo.git(&["log", "-1", "--format=%s", "refs/runner/guard/play"]), "Bump");
 }
+
+#[test]
+fn a_guard_that_removes_what_is_held_back_is_red_and_says_that_it_is_lost() {
+    let play = play_discard("rm -f .env", "echo A=1 > .env; echo new > a.txt");
+    let reason = "The guard discarded 1 held-back file (.env) of this change. Held-back files cannot be restored, and";
+    assert!(play.record(1, "guard.log").contains(reason), "{}", play.record(1, "guard.log"));
+    assert_eq!(play.repo.show("HEAD", "a.txt"), "new");
+}
+
+#[test]
+fn a_guard_that_puts_something_else_in_the_place_of_a_file_is_red_and_the_file_is_kept() {
+    let discard = "rm -rf n d; mkdir n; echo x > n/x; ln -s /nonexistent d; mkfifo p; rm -f q; mkfifo q";
+    let play = play_discard(discard, "echo new > n; mkdir d; echo new > d/f; echo new > q");
+    for path in ["n", "d/f", "q"] {
+        assert_eq!(play.repo.show("HEAD", path), "new", "{path}");
+    }
+}
+
+#[test]
+fn a_guard_that_writes_to_a_file_that_is_held_back_has_written_nothing_that_is_committed() {
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
+    play.script().guard_always("echo more >> .env; echo more > made.txt; echo green");
+    play.script().step(1, "echo A=1 > .env; echo new > kept.txt; answer done 'Done.'");
+    play.run_first(4).assert_row(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+    let message = play.repo.git(&["log", "-1", "--format=%B"]);
+    assert!(
+        message.contains("Runner-Guard-Wrote: made.txt\n") && message.contains("Runner-Held-Back: .env\n"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_sparse_checkout_of_a_session_or_a_guard_removes_nothing() {
+    let sparse = "git sparse-checkout set --no-cone /b.txt /.runner";
+    for in_guard in [false, true] {
+        let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
+        play.repo.write("kept.txt", "old\n").write("other/o.txt", "old\n").commit("Two files");
+        play.script().guard_always(if in_guard { sparse } else { "true" });
+        let deed = if in_guard { "true" } else { sparse };
+        play.script().step(1, &format!("echo new > b.txt; {deed}; answer done 'Done.'"));
+        let seen = play.run_first(4);
+        seen.assert_row(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+        assert_eq!((play.repo.show("HEAD", "kept.txt"), play.repo.read("other/o.txt")), ("old".into(), "old\n".into()));
+    }
+}
+
+#[test]
+fn references_in_the_way_of_the_runners_own_are_renamed() {
+    let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
+    let deed = "git commit -q --allow-empty -m mine; for name in rescue moved guard; do \
+                git update-ref refs/runner/$name HEAD; done; git update-ref refs/runner/raw HEAD; git checkout -q -b away";
+    play.script().step(1, &format!("echo new > a.txt; {deed}; answer done 'Done.'"));
+    play.run_first(4);
+    let refs = play.repo.git(&["for-each-ref", "--format=%(refname)", "refs/runner/rescue", "refs/moved"]);
+    assert!(refs.contains("refs/runner/rescue/play/0001") && refs.contains("refs/moved/runner/rescue-"), "{refs}");
+}

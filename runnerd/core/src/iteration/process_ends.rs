@@ -98,24 +98,31 @@ pub struct DiscardedChange {
     /// Submodules that it removed or moved back. What is in them is in no commit of this repository, so they stay as
     /// the guard left them.
     pub submodules: Vec<String>,
+    /// Files and nested repositories that it removed and that are held back from the commit: they are lost.
+    pub held_back: Vec<String>,
 }
 
 impl DiscardedChange {
     /// Describes it; `None` if nothing was discarded.
     pub fn describe(&self) -> Option<String> {
-        let Self { files, submodules } = self;
-        let what: Vec<String> =
-            [name_paths(files, "file"), name_paths(submodules, "submodule")].into_iter().flatten().collect();
-        let outcome = match (files.is_empty(), submodules.is_empty()) {
-            (true, true) => return None,
-            (false, true) => "They are restored, and the guard counts as red",
-            (true, false) => "Submodules stay as the guard left them, and the guard counts as red",
-            (false, false) => {
-                "The files are restored, the submodules stay as the guard left them, and the guard counts as red"
-            }
+        let Self { files, submodules, held_back } = self;
+        let parts = [
+            (name_paths(files, "file"), "files are restored"),
+            (name_paths(submodules, "submodule"), "submodules stay as the guard left them"),
+            (name_paths(held_back, "held-back file"), "held-back files cannot be restored"),
+        ];
+        let (what, outcome): (Vec<String>, Vec<&str>) =
+            parts.into_iter().filter_map(|(what, outcome)| Some((what?, outcome))).unzip();
+        if what.is_empty() {
+            return None;
+        }
+        let outcome = outcome.join(", ");
+        let outcome = match outcome.as_str() {
+            "files are restored" => "They are restored".to_owned(),
+            _ => format!("{}{}", outcome[..1].to_uppercase(), &outcome[1..]),
         };
         Some(format!(
-            "The guard discarded {} of this change. {outcome}: it did not check them. A guard must not clean or reset the work tree; a \
+            "The guard discarded {} of this change. {outcome}, and the guard counts as red: it did not check them. A guard must not clean or reset the work tree; a \
              file that is no part of the change belongs in .gitignore.",
             what.join(" and ")
         ))

@@ -139,8 +139,8 @@ pub(crate) fn revert(context: &RunContext) -> Result<(), EffectError> {
     Ok(())
 }
 
-/// Resets these paths to their state in a commit.
-pub(crate) fn restore_paths(context: &RunContext, commit: &Id, paths: &[String]) -> Result<(), EffectError> {
+/// Resets these paths to their state in a commit. Anything but a file or a link in their place is moved to the record.
+pub(crate) fn restore_paths(context: &RunContext, iter: u32, commit: &Id, paths: &[String]) -> Result<(), EffectError> {
     let repository = context.repository()?;
     let mut expected = GuardDefinition::new();
     for path in paths {
@@ -155,10 +155,27 @@ pub(crate) fn restore_paths(context: &RunContext, commit: &Id, paths: &[String])
         // The change removed it; From has what was there.
         remove_path(&context.layout.path(path))?;
     }
+    for path in paths.iter().filter(|path| expected.contains_key(*path)) {
+        clear_way(context, iter, path)?;
+    }
     write_files(
         context,
         &checkout_files(&repository, &expected, paths.iter().filter(|path| expected.contains_key(*path)))?,
     )
+}
+
+/// Moves to the record what keeps a file from being written: a folder or the like in its place, anything but a folder on
+/// the way to it.
+fn clear_way(context: &RunContext, iter: u32, path: &str) -> Result<(), EffectError> {
+    let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
+    for part in ends.map(|end| &path[..end]) {
+        let Ok(found) = std::fs::symlink_metadata(context.layout.path(part)) else { return Ok(()) };
+        let is_in_way = if part == path { !found.is_file() && !found.is_symlink() } else { !found.is_dir() };
+        if is_in_way {
+            return quarantine_path(context, iter, "swapped", part);
+        }
+    }
+    Ok(())
 }
 
 /// Removes what was put at a path; if the guard has changed it, that is saved in the record.

@@ -113,7 +113,7 @@ pub(crate) async fn run_check(
         guard_overlay::revert(context)?;
         let end = end?;
         tool_folders::record_after_program(context, folders.as_ref())?;
-        let discarded = restore_discarded_paths(context, loaded, &before)?;
+        let discarded = restore_discarded_paths(context, loaded, work.task.iter, &before)?;
         if let Some(reason) = discarded.describe() {
             record::append_file(context, &log, format!("\n{reason}\n").as_bytes())?;
         }
@@ -191,7 +191,7 @@ pub(crate) fn finish_interrupted(
     clear_after_guard(context, loaded, work.task.iter)?;
     guard_overlay::revert(context)?;
     let before = load_pre_guard_state(context, loaded, work.task.iter)?;
-    restore_discarded_paths(context, loaded, &before)?;
+    restore_discarded_paths(context, loaded, work.task.iter, &before)?;
     let written = paths_written_since(context, &before)?;
     restore_after_guard(context, loaded, work, GuardEnd { wrote: written, ..GuardEnd::new(GuardEndKind::Cut) })
 }
@@ -277,6 +277,9 @@ impl Sealable for PreGuardState {
 /// Every path that differs from HEAD, with a stamp that changes when it is written.
 type PathStamps = BTreeMap<String, (u64, i64, i64)>;
 
+/// The stamp of a path at which nothing is.
+const MISSING_STAMP: (u64, i64, i64) = (0, 0, 0);
+
 /// Returns the state before the first guard of an iteration, saved at that time: what a guard writes is attributed to
 /// the guard, even if the daemon died while it ran.
 fn load_pre_guard_state(
@@ -310,10 +313,12 @@ fn load_pre_guard_state(
     Ok(before)
 }
 
-/// Restores the paths of the session's change that a guard has removed or reset to From, and returns them.
+/// Restores the paths of the session's change that a guard has removed or reset to From, and returns them, with those
+/// that cannot be restored.
 fn restore_discarded_paths(
     context: &RunContext,
     loaded: &CommittedState,
+    iter: u32,
     before: &PreGuardState,
 ) -> Result<DiscardedChange, EffectError> {
     let repository = context.repository()?;
@@ -324,6 +329,12 @@ fn restore_discarded_paths(
     let mut candidates: Vec<String> = paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
     candidates.retain(|path| !path.starts_with(".runner/") && (!changes.contains(path) || !is_there(path)));
     let mut discarded = DiscardedChange::default();
+    for (path, stamp) in &before.stamps {
+        let was_removed = *stamp != MISSING_STAMP && !is_there(path) && !path.starts_with(".runner/");
+        if was_removed && repository.find_entry(&files, path.trim_end_matches('/'))?.is_none() {
+            discarded.held_back.push(path.clone());
+        }
+    }
     if candidates.is_empty() {
         return Ok(discarded);
     }
@@ -340,7 +351,7 @@ fn restore_discarded_paths(
         }
     }
     if !discarded.files.is_empty() {
-        guard_overlay::restore_paths(context, &files, &discarded.files)?;
+        guard_overlay::restore_paths(context, iter, &files, &discarded.files)?;
         context.last_scan.invalidate();
     }
     Ok(discarded)
@@ -381,7 +392,7 @@ fn path_stamps(context: &RunContext, changes: &[WorktreeChange]) -> PathStamps {
 
 fn path_stamp(context: &RunContext, path: &str) -> (u64, i64, i64) {
     let found = std::fs::symlink_metadata(context.layout.path(path));
-    found.map_or((0, 0, 0), |found| (found.len(), found.mtime(), found.mtime_nsec()))
+    found.map_or(MISSING_STAMP, |found| (found.len(), found.mtime(), found.mtime_nsec()))
 }
 
 /// Returns the paths that the guard has written and that are about to be committed, or already are: what is held back, a
@@ -391,10 +402,12 @@ pub(super) fn committed_paths(
     from: Id,
     outcome: &IterationOutcome,
     changes: &[WorktreeChange],
+    held_back: &[String],
 ) -> Result<Vec<String>, GitError> {
     let Some(guard) = outcome.guard.as_ref().filter(|guard| !guard.wrote.is_empty()) else { return Ok(Vec::new()) };
     let is_committed = |change: &&WorktreeChange| !change.path.ends_with(b"/");
     let mut paths: BTreeSet<String> = changes.iter().filter(is_committed).map(WorktreeChange::display_path).collect();
+    paths.retain(|path| !held_back.contains(path));
     if let Some(head) = repository.head()?.commit().filter(|head| *head != from) {
         let committed = repository.changed_paths(&from, &head)?;
         paths.extend(committed.iter().map(|path| String::from_utf8_lossy(path).into_owned()));

@@ -140,7 +140,7 @@ impl<'a> Settlement<'a> {
             person_review: work.decision().map(person_review),
             head,
             parent,
-            guard_wrote: guard::committed_paths(repository, loaded.commit, outcome, &changes)?,
+            guard_wrote: guard::committed_paths(repository, loaded.commit, outcome, &changes, &facts.held_back)?,
             changes,
             hold_back: rule,
             tree: tree::canonical(&after.tree),
