@@ -20,9 +20,9 @@ use crate::reply::{
 };
 use crate::request::{
     AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigEditParams, ConfigKey,
-    ConfigSetParams, EditParams, ExportParams, ForkParams, GcParams, Handshake, InitParams, LogFilter, LogParams,
-    NoteParams, PauseParams, QuestionsParams, RemoveParams, RerunParams, ResumeParams, RetryParams, SigningKeyParams,
-    StartParams, StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
+    ConfigSetParams, ConfigTextParams, EditParams, ExportParams, ForkParams, GcParams, Handshake, InitParams,
+    LogFilter, LogParams, NoteParams, PauseParams, QuestionsParams, RemoveParams, RerunParams, ResumeParams,
+    RetryParams, SigningKeyParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
 };
 use crate::review::{ApproveParams, PendingReview, RejectParams};
 use crate::verify::{AuditFinding, AuditReport, RerunReport, TipsParams};
@@ -250,7 +250,7 @@ pub trait ConfigApi {
     /// Reads the text to edit: the configuration of the run that can continue, else of the working tree, else the
     /// defaults.
     #[method(name = "text")]
-    async fn text(&self, params: AtRun) -> RpcResult<ConfigTextReply>;
+    async fn text(&self, params: ConfigTextParams) -> RpcResult<ConfigTextReply>;
 
     /// Replaces the text that the caller opened. The change is committed or written as with `config.set`.
     #[method(name = "edit")]

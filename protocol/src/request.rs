@@ -294,6 +294,21 @@ pub struct ConfigSetParams {
     pub key: String,
     /// The value as TOML, or a bare word if only a string is possible; null restores the default.
     pub value: Option<String>,
+    /// The caller's own defaults, for a new configuration.
+    #[serde(default)]
+    pub defaults: Option<UserDefaults>,
+}
+
+/// `config.text`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigTextParams {
+    /// The run; default: the run of this working tree that can continue; if there is none, the file in the working
+    /// tree.
+    #[serde(flatten)]
+    pub at: AtRun,
+    /// The caller's own defaults, for a new configuration.
+    #[serde(default)]
+    pub defaults: Option<UserDefaults>,
 }
 
 /// `config.edit`.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use protocol::api::RunApiClient;
 use protocol::path::WirePath;
 use protocol::request::{AtPath, AtRun};
@@ -23,7 +24,7 @@ pub(crate) struct RunTarget {
     #[arg(value_name = "RUN|PATH")]
     pub(crate) target: Option<PathBuf>,
     /// Run id or a unique prefix; the other argument is then a path
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) run: Option<String>,
 }
 

@@ -43,7 +43,7 @@ use crate::worker::{self, IdChoice, PinnedRepo, StartOrder};
 pub use self::fork::check_fork;
 pub use self::goal::{find_goal_file, new_goal_headline};
 use self::goal::{goal_headline, missing_goal_error, parse_goal, read_goal, refuse_unwritten};
-use self::identity::{StartTarget, choose_run, refuse_other_case};
+use self::identity::{StartTarget, choose_run, refuse_other_base, refuse_other_case, refuse_unknown_branch};
 pub use self::isolated::{CarriedFile, IsolatedStart, check_isolated, read_carried_files};
 pub use self::programs::find as find_programs;
 pub use self::start_config::{StartConfig, choose_start_config, default_config_text, has_config_at_head};
@@ -181,6 +181,12 @@ pub fn check_start(
     let layout = Layout::new(repository.work_dir());
     let new_goal = params.goal.as_deref().map(|text| parse_goal(text.as_bytes(), &layout)).transpose()?;
     let StartTarget { id, has_branch, refusal } = choose_run(repository, &layout, params, new_goal.as_ref())?;
+    if let IdChoice::Given(id) = &id
+        && has_branch
+    {
+        refuse_other_base(id, params)?;
+    }
+    refuse_unknown_branch(repository, params.onto.as_deref())?;
     let start_config = start_config.filter(|_| !has_branch);
     let config = match (&id, start_config) {
         (_, Some(taken)) => taken.config.clone(),

@@ -30,9 +30,10 @@ use protocol::reply::{
 };
 use protocol::request::{
     AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigEditParams,
-    ConfigKey, ConfigSetParams, EditParams, ExportParams, ForkParams, GcParams, Handshake, InitParams, LogFilter,
-    LogParams, LogStream, NoteParams, PauseParams, QuestionsParams, RemoveParams, RerunParams, ResumeParams,
-    RetryParams, SigningKeyParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
+    ConfigKey, ConfigSetParams, ConfigTextParams, EditParams, ExportParams, ForkParams, GcParams, Handshake,
+    InitParams, LogFilter, LogParams, LogStream, NoteParams, PauseParams, QuestionsParams, RemoveParams, RerunParams,
+    ResumeParams, RetryParams, SigningKeyParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams,
+    VouchParams,
 };
 use protocol::review::{ApproveParams, PendingReview, RejectParams, ReviewStatement};
 use protocol::state::UsageTotal;
@@ -568,7 +569,12 @@ fn trees() -> Vec<Example> {
     let env = CallerEnv([("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into());
     let validate = ValidateParams { path: proj(), env };
     let edit = EditParams { at: at_run(), file: path("/tmp/tree.json"), opened: Some("5d1f0c…".into()) };
-    let set = ConfigSetParams { at: at_run(), key: "guard.command".into(), value: Some("[\"make\", \"test\"]".into()) };
+    let set = ConfigSetParams {
+        at: at_run(),
+        key: "guard.command".into(),
+        value: Some("[\"make\", \"test\"]".into()),
+        defaults: None,
+    };
     let configured = ConfigSetReply {
         key: "guard.command".into(),
         value: Some("[\"make\", \"test\"]".into()),
@@ -612,7 +618,10 @@ fn edits() -> Vec<Example> {
         change: Some(ChangeReply { id: None, ..change_reply("config edit", "", "max_iterations") }),
         file: path("/home/me/proj/.runner/state/config.toml"),
     };
-    vec![example("config.text", &at_run(), &text), example("config.edit", &settings, &edited)]
+    vec![
+        example("config.text", &ConfigTextParams { at: at_run(), defaults: None }, &text),
+        example("config.edit", &settings, &edited),
+    ]
 }
 
 fn doctor_examples() -> Vec<Example> {

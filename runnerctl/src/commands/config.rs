@@ -8,7 +8,7 @@ use protocol::api::ConfigApiClient as _;
 use protocol::client::{CallError, Connection};
 use protocol::error::{ErrorKind, ExitStatus};
 use protocol::reply::{ConfigEditReply, ConfigSetReply, SettingOrigin, SettingView};
-use protocol::request::{AtPath, AtRun, ConfigEditParams, ConfigKey, ConfigSetParams};
+use protocol::request::{AtPath, AtRun, ConfigEditParams, ConfigKey, ConfigSetParams, ConfigTextParams};
 use serde_json::Value;
 
 use crate::editor;
@@ -110,8 +110,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ConfigArgs) -> Result
             invocation.ui.print_answer("config", &reply, |_| render_value(&reply.value))?;
         }
         ConfigVerb::Set { key, value, run, .. } => {
-            let value = join_command(value);
-            let reply = client.set(ConfigSetParams { at: AtRun { path, run }, key, value }).await?;
+            let (value, defaults) = (join_command(value), Settings::load()?.defaults());
+            let reply = client.set(ConfigSetParams { at: AtRun { path, run }, key, value, defaults }).await?;
             invocation.ui.print_answer("config-set", &reply, |_| render_set(&reply))?;
         }
         ConfigVerb::Edit { run } => edit(invocation, &connection, AtRun { path, run }).await?,
@@ -136,7 +136,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ConfigArgs) -> Result
 
 /// Opens a copy of the file in an editor, repeatedly, until it is accepted or the user gives up.
 async fn edit(invocation: &Invocation<'_>, connection: &Connection, at: AtRun) -> Result<(), Failure> {
-    let opened = connection.client().text(at.clone()).await?;
+    let params = ConfigTextParams { at: at.clone(), defaults: Settings::load()?.defaults() };
+    let opened = connection.client().text(params).await?;
     let folder = tempfile::Builder::new().prefix("runnerctl-config").tempdir();
     let folder = folder.map_err(|error| Failure::temp_file(&error))?;
     let copy = folder.path().join("config.toml");

@@ -105,6 +105,10 @@ pub(crate) struct StartArgs {
 pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<ExitStatus, Failure> {
     let path = resolve_place(invocation, args.repo.path())?;
     let goal = load_goal(invocation, args.goal.as_deref(), args.message.as_deref())?;
+    let goal_option = match (&args.goal, &args.message) {
+        (Some(file), _) => format!("--goal {}", shell::quote(&file.display().to_string())),
+        (None, message) => format!("-m {}", shell::quote(message.as_deref().unwrap_or_default())),
+    };
     let connection = invocation.connect().await?;
     // Another base, or a run that is resumed, has settings of its own.
     let settings = if goal.is_none() || args.base.is_some() || args.default_config {
@@ -136,7 +140,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
         confirmed: false,
     };
     if invocation.ui.can_ask() && !args.yes && params.goal.is_some() && params.base.is_none() {
-        confirm_base(&connection, &path).await?;
+        confirm_base(&connection, &path, &goal_option).await?;
     }
     let request = async |confirmed| connection.client().start(StartParams { confirmed, ..params.clone() }).await;
     let mut reply = {
@@ -165,7 +169,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
 }
 
 /// Asks whether a new run is to begin on top of another one that has not completed.
-async fn confirm_base(connection: &Connection, path: &WirePath) -> Result<(), Failure> {
+async fn confirm_base(connection: &Connection, path: &WirePath, goal_option: &str) -> Result<(), Failure> {
     let client = connection.client();
     let at = AtRun { path: path.clone(), run: None };
     // If there is no run yet, there is nothing to ask.
@@ -183,7 +187,7 @@ async fn confirm_base(connection: &Connection, path: &WirePath) -> Result<(), Fa
     }
     let refused = Failure::new(ExitStatus::Refused, ErrorKind::Unconfirmed.as_str(), "nothing was started");
     Err(refused.hint(back.map_or("name where it begins: --base REV".into(), |back| {
-        format!("runnerctl start --base {}", shell::quote(&back))
+        format!("runnerctl start --base {} {goal_option}", shell::quote(&back))
     })))
 }
 

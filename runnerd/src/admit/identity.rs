@@ -144,3 +144,22 @@ fn has_begun(repository: &Repository, id: &str, tip: Id, has_goal: bool) -> Resu
     }
     Ok(true)
 }
+
+/// Refuses a base or a branch to land on for a run that has begun: it has both already.
+pub(super) fn refuse_other_base(id: &str, params: &StartParams) -> Result<(), ErrorData> {
+    let named = [params.base.as_ref().map(|_| "--base"), params.onto.as_ref().map(|_| "--onto")];
+    let Some(option) = named.into_iter().flatten().next() else { return Ok(()) };
+    let message = format!("run {id} has begun and continues on its own branch: {option} is only for a new run");
+    let hint = format!("to continue it: runnerctl start --id {id}; a new run: runnerctl start {option} NAME -m TEXT");
+    Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint(hint))
+}
+
+/// Refuses a branch to land on that is not there.
+pub(super) fn refuse_unknown_branch(repository: &Repository, onto: Option<&str>) -> Result<(), ErrorData> {
+    let Some(branch) = onto else { return Ok(()) };
+    if repository.find_branch_tip(branch).map_err(|error| git_error(&error))?.is_some() {
+        return Ok(());
+    }
+    let message = format!("--onto: there is no branch {branch}");
+    Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("git branch --list"))
+}

@@ -10,7 +10,7 @@ use protocol::reply::{
     ConfigEditReply, ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply, ConfigTextReply, SettingOrigin,
     SettingView,
 };
-use protocol::request::{AtPath, AtRun, ConfigEditParams, ConfigKey, ConfigSetParams};
+use protocol::request::{AtPath, ConfigEditParams, ConfigKey, ConfigSetParams, ConfigTextParams, UserDefaults};
 use protocol::words::RunStatus;
 use runner_config::{LIST_PRICES, Price, SettingEntry, ValueOrigin};
 use runner_core::files::change::ChangeRequest;
@@ -39,7 +39,7 @@ impl ConfigApiServer for Api {
         let file = Layout::new(repository.work_dir()).config();
         let (daemon_file, store) = (self.paths.config.clone(), self.settings_store(&repository));
         let mut reply = run_blocking(move || {
-            let (text, run) = read_start_text(&repository, &store)?;
+            let (text, run) = read_start_text(&repository, &store, None)?;
             let mut settings = list_settings(&text, &file, runner_config::list_settings)?;
             for setting in settings.iter_mut().filter(|setting| setting.place.is_some()) {
                 setting.place = run.as_ref().map(|run| format!("run {run}")).or(setting.place.take());
@@ -68,7 +68,7 @@ impl ConfigApiServer for Api {
     }
 
     async fn set(&self, params: ConfigSetParams) -> RpcResult<ConfigSetReply> {
-        let ConfigSetParams { at, key, value } = params;
+        let ConfigSetParams { at, key, value, defaults } = params;
         let at = self.resolve_named_run(at).await?;
         let repository = self.find_repository(at.path.as_path()).await?;
         let layout = Layout::new(repository.work_dir());
@@ -82,7 +82,7 @@ impl ConfigApiServer for Api {
         }
         let (capabilities, store) = (self.capabilities.clone(), self.settings_store(&repository));
         let setting = run_blocking(move || {
-            let (text, _) = read_start_text(&repository, &store)?;
+            let (text, _) = read_start_text(&repository, &store, defaults.as_ref())?;
             let (text, config) = worker::set_key(&text, &key, value.as_deref())?;
             admit::check_usable(&config, Some(&capabilities))?;
             write_config(&layout, &text)?;
@@ -93,19 +93,24 @@ impl ConfigApiServer for Api {
         Ok(ConfigSetReply { key: setting.key, value, change: None, file })
     }
 
-    async fn text(&self, params: AtRun) -> RpcResult<ConfigTextReply> {
-        let params = self.resolve_named_run(params).await?;
+    async fn text(&self, params: ConfigTextParams) -> RpcResult<ConfigTextReply> {
+        let ConfigTextParams { at, defaults } = params;
+        let params = self.resolve_named_run(at).await?;
         let repository = self.find_repository(params.path.as_path()).await?;
         let run = self.resolve_config_run(&repository, params.run.as_deref()).await?;
         let (layout, store) = (Layout::new(repository.work_dir()), self.settings_store(&repository));
         let file = WirePath(layout.config());
         let (text, digest) = run_blocking(move || {
-            let text = match run {
-                Some(run) => read_config_at_tip(&repository, &run)?,
-                None => read_start_text(&repository, &store)?.0,
+            let (base, text) = match run {
+                Some(run) => (read_config_at_tip(&repository, &run)?, String::new()),
+                None => {
+                    let read = |defaults| Ok::<_, ErrorData>(read_start_text(&repository, &store, defaults)?.0);
+                    (read(None)?, read(defaults.as_ref())?)
+                }
             };
-            let digest = sha256_hex(text.as_bytes());
-            Ok((if text.is_empty() { runner_config::default_text() } else { text }, digest))
+            let digest = sha256_hex(base.as_bytes());
+            let text = [base, text, runner_config::default_text()].into_iter().find(|text| !text.is_empty());
+            Ok((text.unwrap_or_default(), digest))
         })
         .await?;
         Ok(ConfigTextReply { text, digest, file })
@@ -126,7 +131,7 @@ impl ConfigApiServer for Api {
         }
         let (capabilities, store) = (self.capabilities.clone(), self.settings_store(&repository));
         let keys = run_blocking(move || {
-            let (base, _) = read_start_text(&repository, &store)?;
+            let (base, _) = read_start_text(&repository, &store, None)?;
             let edited = worker::edited_config(&base, text.clone(), opened.as_deref())?;
             let config = runner_config::parse(&text, &layout.config()).map_err(|error| invalid_config_error(&error))?;
             admit::check_usable(&config, Some(&capabilities))?;
@@ -154,14 +159,22 @@ fn write_config(layout: &Layout, text: &str) -> Result<(), ErrorData> {
     durable::replace(&layout.config(), text.as_bytes(), FileAccess::Repository).map_err(|error| fault_error(&error))
 }
 
-/// Reads the configuration with which a run starts from the work tree: its file, else that of HEAD, else the settings of the newest run,
-/// whose id is returned.
-fn read_start_text(repository: &Repository, store: &RepoStore) -> Result<(String, Option<String>), ErrorData> {
+/// Reads the configuration with which a run starts from the work tree: its file, else that of HEAD, else the settings of
+/// the newest run, whose id is returned, else a new one with the caller's defaults.
+fn read_start_text(
+    repository: &Repository,
+    store: &RepoStore,
+    defaults: Option<&UserDefaults>,
+) -> Result<(String, Option<String>), ErrorData> {
     let is_present = repository.work_dir().join(Layout::CONFIG).symlink_metadata().is_ok();
     if is_present || admit::has_config_at_head(repository)? {
         return Ok((admit::read_config_text(repository)?, None));
     }
-    Ok(read_settings(store)?.map(|(run, text)| (text, Some(run))).unwrap_or_default())
+    if let Some((run, text)) = read_settings(store)? {
+        return Ok((text, Some(run)));
+    }
+    let text = defaults.map(|defaults| admit::default_config_text(&runner_config::default_text(), defaults));
+    Ok((text.transpose()?.unwrap_or_default(), None))
 }
 
 /// Reads the id of the newest run that this daemon began in a repository, and its configuration.
@@ -266,7 +279,7 @@ fn invalid_config_error(error: &runner_config::ConfigError) -> ErrorData {
 
 fn get_config(repository: &Repository, store: &RepoStore, key: Option<&str>) -> Result<ConfigReply, ErrorData> {
     let layout = Layout::new(repository.work_dir());
-    let (text, _) = read_start_text(repository, store)?;
+    let (text, _) = read_start_text(repository, store, None)?;
     let config = runner_config::parse(&text, &layout.config()).map_err(|error| invalid_config_error(&error))?;
     let all = serde_json::to_value(&config)
         .map_err(|error| ErrorData::new(ErrorKind::Bug, format!("the configuration does not serialize: {error}")))?;

@@ -92,6 +92,9 @@ impl Api {
         run: Option<&str>,
         command: &str,
     ) -> Result<Option<RunCandidate>, ErrorData> {
+        if run.is_some_and(str::is_empty) {
+            return Err(ErrorData::new(ErrorKind::InvalidRequest, "the id of the run is empty").hint("runnerctl queue"));
+        }
         let Some((own, isolated)) = self.runs_of(path.as_path()).await else { return Ok(None) };
         let own: Vec<RunCandidate> = match own {
             Some(own) => own.list_runs().await.0,

@@ -73,7 +73,7 @@ fn define_parameters(generator: &mut SchemaGenerator) {
         request::Handshake, request::AtPath, request::AtRun, request::InitParams, request::StartParams,
         request::StepParams, request::PauseParams, request::ResumeParams, request::LogFilter, request::ConfigKey,
         request::AtIteration, request::LogParams, request::ActivityParams, request::Subscription, request::NoteParams, request::RemoveParams, protocol::review::ApproveParams, protocol::review::RejectParams,
-        request::AcceptParams, request::ConfigSetParams, request::ConfigEditParams, request::ExportParams, request::ForkParams, request::GcParams,
+        request::AcceptParams, request::ConfigSetParams, request::ConfigTextParams, request::ConfigEditParams, request::ExportParams, request::ForkParams, request::GcParams,
         request::ValidateParams, request::VerifyParams, request::VouchParams, request::SigningKeyParams, request::RerunParams, protocol::verify::TipsParams,
         protocol::bisect::PointsParams, protocol::bisect::TryParams,
         request::QuestionsParams, request::AnswerParams, request::RetryParams, request::AddParams, request::EditParams,
