@@ -132,6 +132,7 @@ fn sample_commands() -> Vec<Command> {
     let built = [
         Command::retry("parser.lex"),
         Command::start_again("run-1"),
+        Command::start_goal("Wash the car"),
         Command::approve(7),
         Command::list_iterations("run-1"),
         Command::verify("run-1"),

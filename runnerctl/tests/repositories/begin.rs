@@ -373,3 +373,22 @@ fn the_file_of_a_goal_is_not_in_the_way_and_not_committed() {
     home.run(&repo, &["-m", "Do most."]).exits(0);
     assert!(!repo.read(".git/info/exclude").contains("goal.md"));
 }
+
+#[test]
+fn what_a_start_names_for_nothing_is_refused() {
+    let (home, repo) = home();
+    let _daemon = home.daemon();
+    let typo = home.ctl_in(&repo, &["start", "--yes", "-m", "Do it.", "--onto", "mian"]);
+    assert!(typo.exits(2).stderr.contains("--onto: there is no branch mian"), "{}", typo.stderr);
+    let queued = home.ctl_in(&repo, &["start", "--yes", "-m", "Wash the car", "--queue-only"]);
+    queued.exits(0);
+    let nobody = home.ctl_in(&repo, &["cancel", "--run", ""]);
+    assert!(nobody.exits(2).stderr.contains("'--run <ID>'"), "{}", nobody.stderr);
+    home.ctl_in(&repo, &["cancel"]).exits(0);
+    let status = home.ctl_in(&repo, &["status", "wash-the-car"]);
+    assert!(status.stdout.contains("runnerctl start -m 'Wash the car'"), "{}", status.stdout);
+    repo.script().always("answer retry 'Not yet.'");
+    home.ctl_in(&repo, &["start", "--yes", "-m", "Do it.", "--id", "begun", "--wait"]).exits(3);
+    let late = home.ctl_in(&repo, &["start", "--yes", "--id", "begun", "--base", "main"]);
+    assert!(late.exits(2).stderr.contains("run begun has begun and continues on its own branch"), "{}", late.stderr);
+}

@@ -97,6 +97,10 @@ fn a_persons_own_defaults_are_those_of_a_new_repository() {
     let shown = client(&["config", "show", "--origin"]);
     let place = format!("max_iterations = 7  # {}:{line}\n", file.display());
     assert!(shown.exits(0).stdout.contains(&place), "{place}{}", shown.stdout);
+    let fresh = home.repo("fresh");
+    home.ctl_in(&fresh, &["config", "set", "max_attempts_default", "9"]).exits(0);
+    let text = fresh.read(CONFIG);
+    assert!(text.contains("\nmax_iterations = 7\n") && text.contains("\nmax_attempts_default = 9\n"), "{text}");
     let started = client(&["start", "--wait", "--id", "first", "-m", "First goal."]);
     assert!(started.exits(0).stderr.contains("its settings are your own defaults:"), "{started:?}");
     assert!(repo.show("runner/first", CONFIG).contains("\nmax_iterations = 7\n"));

@@ -148,6 +148,8 @@ fn what_waits_for_a_person_waits_through_restarts_and_requests_that_do_not_decid
 fn a_run_that_was_paused_is_paused_again_after_the_word() {
     let play = waiting_play(5);
     play.home.ctl_in(&play.repo, &["pause"]).exits(0);
+    let status = play.home.ctl_in(&play.repo, &["status"]).stdout;
+    assert!(status.contains("paused by the user; ") && status.contains("runnerctl approve --iter 1"), "{status}");
     play.home.review_in(&play.repo, &["approve"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Paused);
     play.iteration_at(2).assert_row(&ACCEPTED);

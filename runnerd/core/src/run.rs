@@ -35,6 +35,9 @@ pub use self::request::{
 use crate::run::blocker::{Blocker, Transience};
 use crate::verdict::StopCause;
 
+/// Longest goal that a hint repeats, in bytes.
+const MAX_GOAL_SHOWN: usize = 120;
+
 /// An event of a run that has its turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunEvent {
@@ -241,12 +244,35 @@ fn prepare_step(mut run: RunRecord, now: Timestamp) -> RunRecord {
 fn apply_stop_request(run: RunRecord, now: Timestamp) -> RunRecord {
     match run.asked {
         Some(StopRequest::Cancel) => {
-            let why = StopReason::new("cancelled by the user", Command::start_again(&run.id));
+            let why = cancel_reason(&run);
             end_run(run, RunEnd::Cancelled, why, now)
         }
-        Some(StopRequest::Pause) => pause_run(run, StopReason::new("paused by the user", "runnerctl resume")),
+        Some(StopRequest::Pause) => pause_run(run, pause_reason(None)),
         Some(StopRequest::Step) | None => run,
     }
+}
+
+/// Says that a person has cancelled a run. One that has not begun is started by its goal, which is in no commit.
+fn cancel_reason(run: &RunRecord) -> StopReason {
+    match run.beginning.as_ref().and_then(|beginning| beginning.goal.as_deref()).map(str::trim) {
+        None => StopReason::new("cancelled by the user", Command::start_again(&run.id)),
+        Some(goal) => {
+            let message = "cancelled by the user before it began";
+            if goal.len() <= MAX_GOAL_SHOWN && !goal.contains(char::is_control) {
+                StopReason::new(message, Command::start_goal(goal))
+            } else {
+                StopReason::new(message, "runnerctl start --goal FILE")
+            }
+        }
+    }
+}
+
+/// Says that a person has paused a run, and what review of a person it waits for all the same.
+fn pause_reason(review: Option<&StopReason>) -> StopReason {
+    let Some(review) = review else { return StopReason::new("paused by the user", "runnerctl resume") };
+    let resume = NextSteps::from("runnerctl resume");
+    let ways = review.next_steps().map_or(resume, |ways| ways.then("runnerctl resume"));
+    StopReason::new(format!("paused by the user; {}", review.message), ways)
 }
 
 fn apply_next_step(run: RunRecord, next: NextStep, now: Timestamp) -> RunRecord {

@@ -11,6 +11,7 @@ use protocol::view::StopReason;
 use protocol::words::{Role, VerdictName};
 use runner_config::ReviewPolicy;
 
+use super::pause_reason;
 use super::record::{RunEnd, StopRequest};
 use super::refusal::review_ways;
 use crate::iteration::session_failure::is_unexplained;
@@ -112,8 +113,10 @@ pub fn decide_next(inputs: &RunInputs<'_>, ended: Option<&Verdict>, stop_request
         .or_else(|| check_limits(inputs).filter(|_| begins_session))
         .or_else(|| ended.and_then(|_| check_unpriced_tokens(inputs)).filter(|_| begins_session))
         .or_else(|| check_moved_head(inputs, ended).filter(|_| stop_request != Some(StopRequest::Cancel)))
-        .or_else(|| check_stop_request(stop_request, ended))
-        .or_else(|| pending.map(|pending| wait_for_review(&pending, inputs.run_state)))
+        .or_else(|| {
+            check_stop_request(stop_request, ended, pending.as_ref().map(|node| review_reason(node, inputs.run_state)))
+        })
+        .or_else(|| pending.map(|pending| NextStep::WaitForPerson(review_reason(&pending, inputs.run_state))))
         .unwrap_or_else(|| choose_agents(inputs, build_task(inputs, leaf)))
 }
 
@@ -292,11 +295,18 @@ fn check_moved_head(inputs: &RunInputs<'_>, ended: Option<&Verdict>) -> Option<N
     )))
 }
 
-fn check_stop_request(stop_request: Option<StopRequest>, ended: Option<&Verdict>) -> Option<NextStep> {
+fn check_stop_request(
+    stop_request: Option<StopRequest>,
+    ended: Option<&Verdict>,
+    review: Option<StopReason>,
+) -> Option<NextStep> {
     let by = ended.and_then(|verdict| if let Verdict::Interrupted { by } = verdict { Some(*by) } else { None });
     match (stop_request, by) {
         (Some(StopRequest::Cancel), _) | (_, Some(StopCause::Cancel)) => {
             Some(end_step(RunEnd::Cancelled, "cancelled by the user", "runnerctl start"))
+        }
+        (Some(StopRequest::Pause), _) | (_, Some(StopCause::Pause)) if review.is_some() => {
+            Some(NextStep::Pause(pause_reason(review.as_ref())))
         }
         (Some(StopRequest::Pause), _) | (_, Some(StopCause::Pause)) => Some(pause_step("paused by the user", ended)),
         (Some(StopRequest::Step), _) => Some(pause_step("the iteration you asked for is done", ended)),
@@ -316,7 +326,7 @@ fn pause_step(why: &str, ended: Option<&Verdict>) -> NextStep {
     NextStep::Pause(StopReason::new(message, "runnerctl resume"))
 }
 
-fn wait_for_review(pending: &PendingNode, state: &RunState) -> NextStep {
+fn review_reason(pending: &PendingNode, state: &RunState) -> StopReason {
     let PendingNode { node, iter } = pending;
     let why = if state.review_required {
         ", because tests that passed before no longer do, and the guard's definition has changed"
@@ -325,7 +335,7 @@ fn wait_for_review(pending: &PendingNode, state: &RunState) -> NextStep {
     };
     let message = format!("task {node} is done and awaits your review{why}: `runnerctl log {iter} --diff` shows it");
     let ways = review_ways(pending).with_command(Command::show_diff(*iter));
-    NextStep::WaitForPerson(StopReason::new(message, ways))
+    StopReason::new(message, ways)
 }
 
 /// Chooses the kinds of agents for the session and its review. Waits if no kind's service is available: a session that

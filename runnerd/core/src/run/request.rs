@@ -1,14 +1,13 @@
 //! Decides what a person's request does to a run in each state, or why it is refused. Carries nothing out.
 
 use jiff::Timestamp;
-use protocol::command::Command;
 use protocol::path::WirePath;
 use protocol::view::StopReason;
 
 use super::next_step::{RunInputs, would_end_again};
 use super::record::{RecordState, ResumeOrder, RunEnd, RunRecord, StartSpec, StopRequest};
 use super::refusal::RequestRefusal;
-use super::{RunAction, RunTransition, end_run, pause_run};
+use super::{RunAction, RunTransition, cancel_reason, end_run, pause_reason, pause_run};
 use crate::files::change::ChangeSubject;
 use crate::message::ReviewSignature;
 use crate::run::approval::{self, Decision, PendingNode, ReviewDecision};
@@ -243,7 +242,7 @@ fn handle_pause(run: RunRecord, now: bool, situation: &RequestContext<'_>) -> Re
             Ok(if now { step.with_effect(RunAction::Stop(StopCause::Pause)) } else { step })
         }
         _ => {
-            let why = StopReason::new("paused by the user", "runnerctl resume");
+            let why = pause_reason(run.reason.as_ref().filter(|_| run.state == RecordState::WaitsForPerson));
             Ok(RunTransition::from(pause_run(run, why)).with_effect(RunAction::AnswerSteps))
         }
     }
@@ -259,7 +258,7 @@ fn handle_cancel(run: RunRecord, situation: &RequestContext<'_>) -> Result<RunTr
             Ok(RunTransition::from(run).with_effect(RunAction::Stop(StopCause::Cancel)))
         }
         (_, RunActivity::Nothing) => {
-            let why = StopReason::new("cancelled by the user", Command::start_again(&run.id));
+            let why = cancel_reason(&run);
             let mut run = end_run(run, RunEnd::Cancelled, why, situation.now);
             run.uncommitted.word = None;
             Ok(RunTransition::from(run).with_effect(RunAction::AnswerSteps))
