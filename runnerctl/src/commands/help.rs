@@ -93,7 +93,7 @@ pub(crate) fn next_step_for(status: ExitStatus) -> &'static str {
         ExitStatus::Success | ExitStatus::Complete => "nothing",
         ExitStatus::Error => "runnerctl doctor",
         ExitStatus::Usage => "runnerctl help COMMAND",
-        ExitStatus::Stuck => "retry, edit or add; then resume",
+        ExitStatus::Stuck => "retry or edit, then resume",
         ExitStatus::Limit => "runnerctl resume --more N",
         ExitStatus::NoDaemon => "runnerctl doctor",
         ExitStatus::Refused => "follow the hint",
@@ -116,7 +116,7 @@ mod tests {
           0  success, or the run is completed             nothing
           1  an error                                     runnerctl doctor
           2  invalid command line                         runnerctl help COMMAND
-          3  the run is stuck                             retry, edit or add; then resume
+          3  the run is stuck                             retry or edit, then resume
           4  the run reached a limit or timed out         runnerctl resume --more N
           5  no daemon answers                            runnerctl doctor
           6  refused, or a run needs your attention       follow the hint

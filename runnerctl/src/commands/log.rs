@@ -2,6 +2,8 @@
 
 mod reader;
 
+use std::fmt::Write as _;
+
 use clap::Args;
 use protocol::api::IterationApiClient as _;
 use protocol::error::{ErrorKind, ExitStatus};
@@ -237,8 +239,8 @@ fn render_list(iterations: &[IterationView], screen: &Screen) -> String {
     if let [first, ..] = iterations
         && !unrecorded.is_empty()
     {
-        text += &format!("\nnot in the records of this machine: {}\n", unrecorded.join(", "));
-        text += &format!("to check who made them: runnerctl verify {}\n", first.run);
+        let _ = writeln!(text, "\nnot in the records of this machine: {}", unrecorded.join(", "));
+        let _ = writeln!(text, "to check who made them: runnerctl verify {}", first.run);
     }
     text
 }

@@ -264,13 +264,17 @@ pub(super) fn render_start(reply: &StartReply, screen: &Screen) -> String {
 fn render_origin(reply: &StartReply, screen: &Screen) -> String {
     let Some(from) = &reply.from else { return String::new() };
     let (from, is_behind) = (sanitize(from), from.starts_with("runner/"));
-    let other = reply.back.as_ref().map(|back| format!("; from {0}: --base {0}", sanitize(back))).unwrap_or_default();
+    let other = reply.back.as_ref().map(|back| format!("from {0}: --base {0}", sanitize(back)));
     let origin = match (is_behind, reply.ahead) {
-        (true, 0) => paint(WARN, &format!("it begins from {from}, on top of that run{other}")),
-        (true, _) => format!("it begins from the end of the run before it{other}"),
+        (true, 0) => paint(WARN, &format!("it begins from {from}, on top of that run")),
+        (true, _) => "it begins from the end of the run before it".to_owned(),
         (false, _) => format!("it begins from {from}"),
     };
-    format!("{origin}\n") + &render_way_back(reply, "is then on", screen)
+    let origin = match other.filter(|_| is_behind) {
+        Some(other) => join_within(&format!("{origin};"), &other, screen),
+        None => format!("{origin}\n"),
+    };
+    origin + &render_way_back(reply, "is then on", screen)
 }
 
 /// Says which settings a new run takes from another one.

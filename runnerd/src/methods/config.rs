@@ -101,12 +101,11 @@ impl ConfigApiServer for Api {
         let (layout, store) = (Layout::new(repository.work_dir()), self.settings_store(&repository));
         let file = WirePath(layout.config());
         let (text, digest) = run_blocking(move || {
-            let (base, text) = match run {
-                Some(run) => (read_config_at_tip(&repository, &run)?, String::new()),
-                None => {
-                    let read = |defaults| Ok::<_, ErrorData>(read_start_text(&repository, &store, defaults)?.0);
-                    (read(None)?, read(defaults.as_ref())?)
-                }
+            let read = |defaults| Ok::<_, ErrorData>(read_start_text(&repository, &store, defaults)?.0);
+            let (base, text) = if let Some(run) = run {
+                (read_config_at_tip(&repository, &run)?, String::new())
+            } else {
+                (read(None)?, read(defaults.as_ref())?)
             };
             let digest = sha256_hex(base.as_bytes());
             let text = [base, text, runner_config::default_text()].into_iter().find(|text| !text.is_empty());

@@ -107,16 +107,15 @@ pub fn decide_next(inputs: &RunInputs<'_>, ended: Option<&Verdict>, stop_request
     }
     // To wait for a person uses nothing, so no ceiling hides that: they apply once the person has decided.
     let begins_session = pending.is_none();
+    let review = pending.map(|pending| review_reason(&pending, inputs.run_state));
     check_stall(inputs, leaf)
         .or_else(|| check_failure(inputs, leaf, ended))
         .or_else(|| ended.and_then(check_timeout))
         .or_else(|| check_limits(inputs).filter(|_| begins_session))
         .or_else(|| ended.and_then(|_| check_unpriced_tokens(inputs)).filter(|_| begins_session))
         .or_else(|| check_moved_head(inputs, ended).filter(|_| stop_request != Some(StopRequest::Cancel)))
-        .or_else(|| {
-            check_stop_request(stop_request, ended, pending.as_ref().map(|node| review_reason(node, inputs.run_state)))
-        })
-        .or_else(|| pending.map(|pending| NextStep::WaitForPerson(review_reason(&pending, inputs.run_state))))
+        .or_else(|| check_stop_request(stop_request, ended, review.as_ref()))
+        .or_else(|| review.clone().map(NextStep::WaitForPerson))
         .unwrap_or_else(|| choose_agents(inputs, build_task(inputs, leaf)))
 }
 
@@ -298,7 +297,7 @@ fn check_moved_head(inputs: &RunInputs<'_>, ended: Option<&Verdict>) -> Option<N
 fn check_stop_request(
     stop_request: Option<StopRequest>,
     ended: Option<&Verdict>,
-    review: Option<StopReason>,
+    review: Option<&StopReason>,
 ) -> Option<NextStep> {
     let by = ended.and_then(|verdict| if let Verdict::Interrupted { by } = verdict { Some(*by) } else { None });
     match (stop_request, by) {
@@ -306,7 +305,7 @@ fn check_stop_request(
             Some(end_step(RunEnd::Cancelled, "cancelled by the user", "runnerctl start"))
         }
         (Some(StopRequest::Pause), _) | (_, Some(StopCause::Pause)) if review.is_some() => {
-            Some(NextStep::Pause(pause_reason(review.as_ref())))
+            Some(NextStep::Pause(pause_reason(review)))
         }
         (Some(StopRequest::Pause), _) | (_, Some(StopCause::Pause)) => Some(pause_step("paused by the user", ended)),
         (Some(StopRequest::Step), _) => Some(pause_step("the iteration you asked for is done", ended)),
