@@ -186,7 +186,7 @@ test('questions of one text are one, with each time that it was asked, and an an
     await page.getByRole('button', { name: /Copy the command/ }).click();
     await expect
       .poll(() => page.evaluate(() => navigator.clipboard.readText()))
-      .toBe(`runnerctl -C '/srv/a b' answer q1 -- 'it'\\''s $HOME'`);
+      .toBe(`runnerctl -C '/srv/a b' answer --run one q1 -- 'it'\\''s $HOME'`);
     expect(complaints).toEqual([]);
     await context.close();
   });

@@ -21,6 +21,7 @@ function reviewed() {
   Object.assign(run, { recent: [pending] });
   Object.assign(run.summary, {
     state: 'waiting',
+    needs_you: true,
     reason: {
       message: 'task parser.lex is done and awaits your review: `runnerctl log 30 --diff` shows it',
       command: 'runnerctl approve --iter 30, or: runnerctl reject --iter 30 REASON',
@@ -103,6 +104,46 @@ test.each([WIDE, NARROW])(
     });
   },
 );
+
+test('what is copied from an older run names it', async () => {
+  const world = morning();
+  const older = structuredClone(world.found.status);
+  older.run.summary.id = 'calc-old';
+  world.of = (id, run) => (run === 'calc-old' ? { ...world.found, status: older } : world.found);
+  const place = '/home/ada/src/calc';
+  await at(world, '#/repo/r2/run/calc-old', WIDE, async (page) => {
+    const why = page.locator('.why');
+    await why.locator('button').first().click();
+    await expect
+      .poll(() => clipboard(page))
+      .toBe(`runnerctl -C ${place} retry --run calc-old parser.lex --resume`);
+    await why.getByText('Other ways').click();
+    for (const code of await why.locator('code').allTextContents()) expect(code).toContain('--run calc-old');
+    await page.goto(page.url().replace('calc-old', 'calc-77aa'));
+    await page
+      .locator('.why code', { hasText: /retry parser.lex --resume/ })
+      .first()
+      .waitFor();
+  });
+});
+
+test.each(['light', 'dark'])('a review and a wait differ by word and colour, %s', async (colorScheme) => {
+  const world = reviewed();
+  await within(world, async ({ url }) => {
+    const { page, context } = await open(browser, url, { colorScheme });
+    const word = (text) => page.locator('.state', { hasText: text });
+    await word('needs review').waitFor();
+    const colours = await Promise.all(
+      ['needs review', 'waiting for a service'].map((text) =>
+        word(text).evaluate((state) => getComputedStyle(state).color),
+      ),
+    );
+    expect(colours[0]).not.toBe(colours[1]);
+    await page.locator('.repo.needs').getByText('needs review').waitFor();
+    expect(await page.locator('.repo.needs').getByText('waiting for a service').count()).toBe(0);
+    await context.close();
+  });
+});
 
 test('a question is answered on the card, and the answer is sent where the page may steer', async () => {
   const world = steering(small());

@@ -82,10 +82,10 @@ test('a card shows the one command that continues a stuck run, and copies it', a
 test('who awaits a review is not said to continue', async () => {
   const { page, context } = await overview(WIDE);
   const card = page.locator('.repo', { has: page.getByRole('link', { name: 'shop' }) });
-  await card.getByText('awaiting review').waitFor();
+  await card.getByText('needs review').waitFor();
   await page.getByRole('link', { name: 'shop' }).click();
-  await page.getByRole('heading', { name: 'Awaiting your review' }).waitFor();
-  expect(await page.getByText('continues automatically').count()).toBe(0);
+  await page.getByRole('heading', { name: 'Needs your review' }).waitFor();
+  expect(await page.getByText('waiting for a service').count()).toBe(0);
   await context.close();
 });
 

@@ -69,6 +69,9 @@ export function iteration(run, iter, node, verdict, endsIn, took, extra = {}) {
   };
 }
 
+/** States in which a run needs a person. */
+const NEEDING = ['paused', 'held', 'stuck', 'limit', 'timed_out', 'failed'];
+
 /** The state of a repository and its run. */
 export function status(id, path, run, state, extra = {}) {
   const summary = {
@@ -77,6 +80,7 @@ export function status(id, path, run, state, extra = {}) {
     path,
     goal: extra.goal ?? null,
     state,
+    needs_you: NEEDING.includes(state),
     reason: extra.reason ?? null,
     queued_at: at(-9_000_000),
     ended_at: ['completed', 'stuck', 'failed'].includes(state) ? at(-600_000) : null,
@@ -377,7 +381,7 @@ export function hostile() {
     guard_changed: [HOSTILE],
   });
   found.status.run.node.title = HOSTILE;
-  found.status.run.summary.state = 'stuck';
+  Object.assign(found.status.run.summary, { state: 'stuck', needs_you: true });
   found.status.run.phase = null;
   found.status.run.summary.reason = { message: HOSTILE, command: `runnerctl ${HOSTILE}` };
   found.memory.files = [{ name: HOSTILE, text: HOSTILE }];

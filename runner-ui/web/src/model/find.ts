@@ -3,7 +3,7 @@ import { format, sections } from '../route';
 import type { IterationView, Node, RunSummary, StatusView } from '../wire';
 import { headlineOf, lookOf, nameOf } from './overview';
 import { keyOf } from './timeline';
-import { ofRun, ofVerdict } from './words';
+import { ofSummary, ofVerdict } from './words';
 
 /** What can be found. */
 export interface Ground {
@@ -70,7 +70,7 @@ function* all({ repos, open, runs }: Ground): Generator<Hit> {
       place: format({ repo, run, section }),
     };
   for (const one of runs) {
-    const about = joined([one.id, ofRun(one.state).word]);
+    const about = joined([one.id, ofSummary(one).word]);
     yield { kind: 'run', title: one.goal ?? one.id, about, place: format({ repo, run: one.id }) };
   }
   for (const node of open.nodes)

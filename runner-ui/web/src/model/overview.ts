@@ -1,22 +1,16 @@
 // Repositories as a reader wants them in the morning: what needs a person first, then what goes on, then what is done.
 import type { RunStatus, StatusView } from '../wire';
 import { age } from './format';
-import { awaitsReview, ofRun, ofSummary, type Look, type Tone } from './words';
+import { isOver, ofRun, ofSummary, type Look, type Tone } from './words';
 
 /** What a repository asks of its reader. */
 export type Group = 'needs' | 'goes' | 'done';
 
-/** Ended without its goal, or stopped until a person says something. */
-const NEEDS: ReadonlySet<RunStatus> = new Set(['held', 'stuck', 'failed', 'limit', 'timed_out', 'paused']);
-const GOES: ReadonlySet<RunStatus> = new Set(['running', 'queued', 'waiting']);
-
-/** Whether somebody has to look, whether it goes on by itself, or neither. */
+/** Whether it needs a person, as the daemon says; else whether it continues or is done. */
 export function groupOf(one: StatusView): Group {
+  if (one.repo.held || one.run?.summary.needs_you) return 'needs';
   const state = stateOf(one);
-  if (state === null) return 'done';
-  const isReview = !one.repo.held && one.run != null && awaitsReview(one.run.summary);
-  if (isReview || NEEDS.has(state)) return 'needs';
-  return GOES.has(state) ? 'goes' : 'done';
+  return state === null || isOver(state) ? 'done' : 'goes';
 }
 
 /** A repository with its isolated runs, each of which has a workspace of its own. */
@@ -106,7 +100,7 @@ export function fullNameOf(one: StatusView): string {
 
 /** How its state is shown; null where it has no run. */
 export function lookOf(one: StatusView): Look | null {
-  if (one.repo.held) return ofRun('held');
+  if (one.repo.held) return { ...ofRun('held'), tone: 'look' };
   return one.run ? ofSummary(one.run.summary) : null;
 }
 
@@ -122,13 +116,13 @@ export const sorted = (all: readonly StatusView[]): StatusView[] =>
   [...all].sort((a, b) => place(a) - place(b) || compare(a, b));
 
 /** How many repositories are in each state, in the same order. */
-export function summed(all: readonly StatusView[]): [RunStatus, number][] {
-  const sums = new Map<RunStatus, number>();
+export function summed(all: readonly StatusView[]): [Look, number][] {
+  const sums = new Map<string, [Look, number]>();
   for (const one of all) {
-    const state = stateOf(one);
-    if (state) sums.set(state, (sums.get(state) ?? 0) + 1);
+    const look = lookOf(one);
+    if (look) sums.set(look.word, [look, (sums.get(look.word)?.[1] ?? 0) + 1]);
   }
-  return [...sums];
+  return [...sums.values()];
 }
 
 /** When something happened last. */

@@ -1,13 +1,30 @@
 import { expect, test } from 'vitest';
 import type { IterationView, RunView, StatusView } from '../wire';
 import { entries, siftEntries } from './activity';
-import { entriesOf, fullNameOf, grouped, nameOf, sorted, stateOf, summed, whereIs } from './overview';
+import {
+  entriesOf,
+  fullNameOf,
+  grouped,
+  groupOf,
+  lookOf,
+  nameOf,
+  sorted,
+  stateOf,
+  summed,
+  whereIs,
+} from './overview';
 import { remarks, whyOf } from './why';
 import { isFailure, ofRun, ofVerdict } from './words';
 
+const NEEDING = ['stuck', 'held', 'paused', 'limit'];
 const run = (state: string, extra: Partial<RunView> = {}) =>
   ({
-    summary: { id: 'x', state, reason: { message: 'why', command: 'runnerctl resume' } },
+    summary: {
+      id: 'x',
+      state,
+      needs_you: NEEDING.includes(state),
+      reason: { message: 'why', command: 'runnerctl resume' },
+    },
     ...extra,
   }) as RunView;
 const status = (path: string, state: string | null, held = false) =>
@@ -62,7 +79,7 @@ test('repositories that need a person come first', () => {
   ];
   expect(sorted(all).map(nameOf)).toEqual(['bad', 'held', 'run', 'done', 'none']);
   expect(stateOf(all[4]!)).toBe('held');
-  expect(summed(all)).toEqual([
+  expect(summed(all).map(([look, count]) => [look.word, count])).toEqual([
     ['completed', 1],
     ['running', 1],
     ['stuck', 1],
@@ -70,11 +87,26 @@ test('repositories that need a person come first', () => {
   ]);
 });
 
+test('the daemon says who needs a person, in other words and colours than who waits for a service', () => {
+  const told = (state: string, needs_you: boolean) => {
+    const view = run(state);
+    const summary = { ...view.summary, needs_you };
+    const one = { ...status('/a', state), run: { ...view, summary } };
+    return [groupOf(one), lookOf(one)?.word, lookOf(one)?.tone];
+  };
+  expect(told('waiting', true)).toEqual(['needs', 'needs review', 'look']);
+  expect(told('waiting', false)).toEqual(['goes', 'waiting for a service', 'wait']);
+  expect(told('paused', true)).toEqual(['needs', 'paused', 'look']);
+  expect(told('paused', false)).toEqual(['goes', 'paused', 'quiet']);
+  expect(told('completed', false)).toEqual(['done', 'completed', 'good']);
+  expect(whyOf(run('stuck'), null)?.title).toBe('Stuck: needs you');
+});
+
 test('isolated runs stand below their repository, which is where its most urgent run belongs', () => {
   const isolated = (id: string, state: string) =>
     ({
       repo: { id, path: `/w/${id}`, source: '/linked/proj', source_id: '/a/proj', queue: [] },
-      run: { summary: { id: `run-${id}`, state } },
+      run: { summary: { id: `run-${id}`, state, needs_you: NEEDING.includes(state) } },
     }) as unknown as StatusView;
   const all = [
     status('/a/other', 'running'),

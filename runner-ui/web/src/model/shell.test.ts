@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { toldAt, typed } from './shell';
+import { aimed, toldAbout, toldAt, typed } from './shell';
 
 const words = ["it's", '$(id)', '`id`', 'a b', '', 'x;y', '*', '"', '\n', '-n', '~', '\\', '#x', 'ü'];
 
@@ -15,6 +15,22 @@ test('programs that work in a place are told it, and only where it can be writte
   expect(typed({ argv: ['git', 'status'] }, '/a')).toBe('git -C /a status');
   expect(typed({ argv: ['rm', 'x'] }, '/a')).toBe('rm x');
   expect(typed({ argv: ['runnerctl', 'resume'] }, { hex: 'ff' })).toBe('runnerctl resume');
+});
+
+test('a command about another run names it, and one that is about none stays', () => {
+  const to = (...argv: string[]) => aimed({ argv }, 'calc-1').argv.join(' ');
+  expect(to('runnerctl', 'retry', 'a', '--resume')).toBe('runnerctl retry --run calc-1 a --resume');
+  expect(to('runnerctl', 'guard', 'accept')).toBe('runnerctl guard accept --run calc-1');
+  for (const words of [
+    ['runnerctl', 'land', '--run', 'other'],
+    ['runnerctl', 'doctor'],
+    ['git', 'log'],
+  ])
+    expect(to(...words)).toBe(words.join(' '));
+  expect(aimed({ argv: ['runnerctl', 'resume'] }, null).argv).toEqual(['runnerctl', 'resume']);
+  expect(toldAbout('runnerctl retry a; or runnerctl doctor, then: runnerctl resume', 'x')).toBe(
+    'runnerctl retry --run x a; or runnerctl doctor, then: runnerctl resume --run x',
+  );
 });
 
 test('what is about a daemon on another machine names it, and is done there', () => {

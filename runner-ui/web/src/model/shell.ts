@@ -12,6 +12,26 @@ const PLACED = ['runnerctl', 'git'];
 
 type Words = Pick<Command, 'argv'>;
 
+/** Commands of `runnerctl` that are about a run and accept its id. */
+const ABOUT_RUN =
+  /^(retry|resume|edit|add|answer|approve|reject|note|pause|cancel|land|deliver|verify|log|tree|guard accept|config set)$/;
+
+/** A command with the id of the run that it is about; null: the working tree says which one. */
+export function aimed<T extends Words>(command: T, run: string | null): T {
+  const [program, ...words] = command.argv;
+  const verb = [words.slice(0, 1), words.slice(0, 2)].find((some) => ABOUT_RUN.test(some.join(' ')));
+  if (run === null || program !== 'runnerctl' || !verb || words.includes('--run')) return command;
+  return { ...command, argv: [program, ...verb, '--run', run, ...words.slice(verb.length)] };
+}
+
+/** A sentence, with the id of the run in each of its commands. */
+export const toldAbout = (text: string, run: string | null): string =>
+  run === null
+    ? text
+    : text.replace(/(?<![\w-])runnerctl ((?:guard |config )?[a-z]+)(?! --run)\b/g, (all, verb: string) =>
+        ABOUT_RUN.test(verb) ? `${all} --run ${quoted(run)}` : all,
+      );
+
 /**
  * A command as it is typed by somebody who may be anywhere; its words alone where the place has no text. For a daemon on
  * another machine, `runnerctl` asks there and another program is started there.

@@ -6,6 +6,7 @@ const run = (state: string, extra: Partial<RunView> = {}, commands: string[][] =
   ({
     summary: {
       state,
+      needs_you: state !== 'running' && state !== 'completed',
       reason: {
         message: 'm',
         command: null,

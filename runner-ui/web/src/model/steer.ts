@@ -53,7 +53,7 @@ const over = ['completed', 'cancelled'];
 /** Number of the iteration that waits for a person's review. */
 export const awaited = (run: RunView): number | null => {
   const last = run.recent[0];
-  return last?.verdict === 'Pending' && run.summary.state !== 'running' ? last.iter : null;
+  return last?.verdict === 'Pending' && run.summary.needs_you ? last.iter : null;
 };
 
 /** What decides on an iteration that waits for a review. */

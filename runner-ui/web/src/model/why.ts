@@ -1,7 +1,7 @@
 // Why a run does not continue, or how it ended, and what to do next: the top of its page.
-import type { Command, FlakyTest, IterationView, RunView, RunSummary, TestAbsence } from '../wire';
+import type { Command, FlakyTest, IterationView, RunStatus, RunView, RunSummary, TestAbsence } from '../wire';
 import { titled, titlesOf, type Titles } from './titles';
-import { awaitsReview, isOver, ofSummary, type Tone } from './words';
+import { isOver, ofSummary, type Tone } from './words';
 
 export interface Why {
   tone: Tone;
@@ -21,9 +21,9 @@ export interface Why {
 
 const words: Record<string, string> = {
   completed: 'Goal reached',
-  stuck: 'Stuck: needs your attention',
-  failed: 'Failed: needs your attention',
-  held: 'Held: needs your attention',
+  stuck: 'Stuck',
+  failed: 'Failed',
+  held: 'Held',
   limit: 'Limit reached',
   timed_out: 'An iteration ran out of time',
   paused: 'Paused',
@@ -31,6 +31,10 @@ const words: Record<string, string> = {
   queued: 'In the queue',
   cancelled: 'Cancelled',
 };
+
+/** The title of a run that needs a person. */
+const needing = (state: RunStatus, word: string): string =>
+  state === 'waiting' ? 'Needs your review' : `${words[state] ?? word}: needs you`;
 
 /** What a person can do with a completed run. */
 const results = ({ id }: RunSummary): Command[] => [
@@ -72,7 +76,7 @@ export function whyOf(run: RunView, last: IterationView | null, titles: Titles =
   return {
     tone: look.tone,
     icon: look.icon,
-    title: awaitsReview(run.summary) ? 'Awaiting your review' : (words[state] ?? look.word),
+    title: run.summary.needs_you ? needing(state, look.word) : (words[state] ?? look.word),
     message: reason ? titled(reason.message, titles) : null,
     ways: reason?.command ?? null,
     commands: commandsOf(run.summary),

@@ -15,7 +15,7 @@ const runs: Record<RunStatus, [string, string, Tone]> = {
   running: ['●', 'running', 'live'],
   queued: ['○', 'queued', 'quiet'],
   paused: ['‖', 'paused', 'quiet'],
-  waiting: ['◔', 'waiting', 'wait'],
+  waiting: ['◔', 'waiting for a service', 'wait'],
   held: ['▲', 'held', 'look'],
   completed: ['✔', 'completed', 'good'],
   stuck: ['✖', 'stuck', 'bad'],
@@ -60,13 +60,16 @@ const look = (entry: [string, string, Tone] | undefined, word: string): Look => 
 
 export const ofRun = (state: RunStatus): Look => look(runs[state], state);
 
-/** One that waits for a review waits for a person; one that waits for a service does not. */
-export const awaitsReview = ({ state, reason }: RunSummary): boolean =>
-  state === 'waiting' && (reason?.commands ?? []).some((command) => command.argv.includes('approve'));
+/** The colours of what needs a person; those of a wait for a service are not among them. */
+const NEEDING: ReadonlySet<Tone> = new Set(['bad', 'look']);
 
-/** The state of a run, and for whom it waits. */
-export const ofSummary = (run: RunSummary): Look =>
-  awaitsReview(run) ? look(verdicts.Pending, run.state) : ofRun(run.state);
+/** The state of a run, and whether it needs a person; one that waits and needs one waits for a review. */
+export function ofSummary({ state, needs_you }: RunSummary): Look {
+  const own = ofRun(state);
+  if (!needs_you) return own;
+  if (state === 'waiting') return { icon: '◇', word: 'needs review', tone: 'look' };
+  return NEEDING.has(own.tone) ? own : { ...own, tone: 'look' };
+}
 export const ofVerdict = (verdict: VerdictName): Look => look(verdicts[verdict], verdict);
 export const ofPhase = (phase: PhaseName): string => phases[phase] ?? phase;
 

@@ -147,6 +147,12 @@ export class Page {
     return this.health?.steers === true && this.steering.may;
   }
 
+  /** The run that a command has to name; null where its working tree says which one is meant. A file is read later. */
+  named(repo: string, run: string): string | null {
+    const current = this.repos?.find((one) => one.repo.id === repo)?.run?.summary.id;
+    return !this.file && current === run ? null : run;
+  }
+
   /** Gives what has orders to a run of a repository. */
   at =
     (repo: string, run: string) =>
