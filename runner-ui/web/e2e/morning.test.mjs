@@ -24,7 +24,7 @@ const inView = (locator) =>
   });
 
 test.each([WIDE, MIDDLE, NARROW])(
-  'the lines of a diff are seen, the work before the bookkeeping, %o',
+  'the lines of a diff are seen, without what the runner wrote, %o',
   async (viewport) => {
     await within(morning(), async ({ url }) => {
       const { page, context } = await open(browser, `${url}${RUN}/iter/30/diff`, { viewport });
@@ -45,17 +45,10 @@ test.each([WIDE, MIDDLE, NARROW])(
         for (const [path, place] of seen[0]) heads.set(path, place);
         end = seen[1];
       }
-      expect([...heads.keys()]).toEqual([
-        'src/lex.rs',
-        'src/main.rs',
-        '.runner/state/task_tree.json',
-        '.runner/state/run_state.json',
-      ]);
-      const [first, second, third, fourth] = [...heads.values()];
-      // Forty lines of 20 pixels below the head; what is folded has its head alone.
+      expect([...heads.keys()]).toEqual(['src/lex.rs', 'src/main.rs']);
+      const [first, second] = [...heads.values()];
+      // Forty lines of 20 pixels below the head.
       expect(second - first).toBeGreaterThan(800);
-      expect(third - second).toBeGreaterThan(800);
-      expect(fourth - third).toBeLessThan(60);
       expect((await box(pane)).height).toBeGreaterThan(200);
       await context.close();
     });

@@ -1,7 +1,7 @@
 // The place in the page, as it stands behind the `#` of the address: a link to it can be kept and sent.
 
 /** What is shown of a run. */
-export const sections = ['tasks', 'timeline', 'plots', 'memory', 'questions', 'settings'] as const;
+export const sections = ['tasks', 'changes', 'timeline', 'plots', 'memory', 'questions', 'settings'] as const;
 export type Section = (typeof sections)[number];
 
 /** What is shown of an iteration. */

@@ -1,5 +1,7 @@
 // Two texts line by line: what is only in the first, only in the second, and in both. For reading, like a diff.
 
+import { parseDiff, workOf, type DiffFile, type DiffRow } from './diff';
+
 export interface Compared {
   kind: 'same' | 'del' | 'add' | 'left';
   text: string;
@@ -106,3 +108,30 @@ export function shortened(rows: readonly Compared[]): Compared[] {
   tell();
   return found;
 }
+
+/** Texts as one file that differs; none where they are the same. */
+export function comparedTexts(path: string, before: readonly string[], after: readonly string[]): DiffFile[] {
+  const rows = compare(before, after);
+  const count = (kind: Compared['kind']) => rows.filter((row) => row.kind === kind).length;
+  const [added, removed] = [count('add'), count('del')];
+  if (added + removed === 0) return [];
+  const shown = shortened(rows).map((row): DiffRow => ({
+    ...row,
+    kind: row.kind === 'left' ? 'note' : row.kind,
+  }));
+  return [{ path, added, removed, rows: shown }];
+}
+
+/** What two diffs change otherwise, file by file, without the places of the lines. */
+export function comparedDiffs(before: string, after: string): DiffFile[] {
+  const filesOf = (text: string) =>
+    new Map(workOf(parseDiff(text).files).files.map((file) => [file.path, linesOf(file)]));
+  const [old, now] = [filesOf(before), filesOf(after)];
+  const paths = [...new Set([...old.keys(), ...now.keys()])].sort();
+  return paths.flatMap((path) => comparedTexts(path, old.get(path) ?? [], now.get(path) ?? []));
+}
+
+const signs: Record<DiffRow['kind'], string> = { add: '+', del: '−', same: ' ', hunk: '', note: '' };
+
+const linesOf = (file: DiffFile): string[] =>
+  file.rows.filter(({ kind }) => kind !== 'hunk').map(({ kind, text }) => signs[kind] + text);

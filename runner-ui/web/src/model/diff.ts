@@ -14,12 +14,15 @@ export interface DiffFile {
   added: number;
   removed: number;
   rows: DiffRow[];
+  /** Ids of the contents before and after, zeros where there is no file; null if the diff does not say. */
+  blobs?: [old: string, now: string] | null;
 }
 
 /** Most rows of a diff that are shown. */
 export const MOST_ROWS = 50_000;
 
-export function parseDiff(text: string): { files: DiffFile[]; left: number } {
+/** Reads a diff; `left` lines are beyond what is shown, and `isCut` says that it ends within a file. */
+export function parseDiff(text: string): { files: DiffFile[]; left: number; isCut: boolean } {
   const files: DiffFile[] = [];
   const lines = text.split('\n');
   if (lines.at(-1) === '') lines.pop();
@@ -32,7 +35,7 @@ export function parseDiff(text: string): { files: DiffFile[]; left: number } {
     shown += 1;
     const inHunk = oldLeft > 0 || newLeft > 0;
     if (!inHunk && line.startsWith('diff ')) {
-      file = { path: pathOf(line), added: 0, removed: 0, rows: [] };
+      file = { path: pathOf(line), added: 0, removed: 0, rows: [], blobs: null };
       files.push(file);
       continue;
     }
@@ -54,11 +57,15 @@ export function parseDiff(text: string): { files: DiffFile[]; left: number } {
       file.rows.push({ kind: 'same', text: line.slice(1), old: oldLine++, new: newLine++ });
       oldLeft -= 1;
       newLeft -= 1;
-    } else if (!/^(index|---|\+\+\+) /.test(line)) {
+    } else if (/^index /.test(line)) {
+      const ids = /^index ([0-9a-f]+)\.\.([0-9a-f]+)/.exec(line);
+      if (ids) file.blobs = [ids[1]!, ids[2]!];
+    } else if (!/^(---|\+\+\+) /.test(line)) {
       file.rows.push({ kind: 'note', text: line, old: null, new: null });
     }
   }
-  return { files, left: Math.max(lines.length - shown, 0) };
+  const left = Math.max(lines.length - shown, 0);
+  return { files, left, isCut: left > 0 || oldLeft > 0 || newLeft > 0 };
 }
 
 /** The work of a difference, and how many lines it adds and removes. */
@@ -68,36 +75,54 @@ export function workOf(files: readonly DiffFile[]): { files: DiffFile[]; added: 
   return { files: work, added: sum((file) => file.added), removed: sum((file) => file.removed) };
 }
 
-/** A line of what is shown: the head of a file, or a row. */
+/** Two rows side by side; null where one side has none. */
+export interface DiffPair {
+  old: DiffRow | null;
+  new: DiffRow | null;
+}
+
+/** A line of what is shown: the head of a file, a row, or two rows side by side. */
 export type DiffLine =
   | { key: string; file: DiffFile; at: number; folded: boolean }
-  | { key: string; row: Omit<DiffRow, 'kind'> & { kind: string } };
+  | { key: string; row: DiffRow }
+  | { key: string; pair: DiffPair };
 
 /** Files with their rows below them, as far as they are not folded. */
-export function linesOfFiles(files: readonly DiffFile[], isFolded: (at: number) => boolean): DiffLine[] {
+export function linesOfFiles(
+  files: readonly DiffFile[],
+  isFolded: (at: number) => boolean,
+  isSplit: boolean,
+): DiffLine[] {
   return files.flatMap((file, at): DiffLine[] => {
     const folded = isFolded(at);
     const head = { key: `${at}`, file, at, folded };
-    return folded ? [head] : [head, ...linesOfRows(file.rows, `${at}/`)];
+    const rows = isSplit ? paired(file.rows) : file.rows.map((row) => ({ row }));
+    return folded ? [head] : [head, ...rows.map((row, place) => ({ key: `${at}/${place}`, ...row }))];
   });
 }
 
-/** Rows as lines. */
-export function linesOfRows(
-  rows: readonly (Omit<DiffRow, 'kind'> & { kind: string })[],
-  within = '',
-): DiffLine[] {
-  return rows.map((row, place) => ({ key: `${within}${place}`, row }));
+/** Puts removed rows beside the added rows that follow them; what is about both sides takes the whole line. */
+export function paired(rows: readonly DiffRow[]): ({ row: DiffRow } | { pair: DiffPair })[] {
+  const found: ({ row: DiffRow } | { pair: DiffPair })[] = [];
+  for (let at = 0; at < rows.length;) {
+    const row = rows[at]!;
+    if (row.kind !== 'del' && row.kind !== 'add') {
+      found.push(row.kind === 'same' ? { pair: { old: row, new: row } } : { row });
+      at += 1;
+      continue;
+    }
+    const [dels, adds]: [DiffRow[], DiffRow[]] = [[], []];
+    for (; rows[at]?.kind === 'del'; at += 1) dels.push(rows[at]!);
+    for (; rows[at]?.kind === 'add'; at += 1) adds.push(rows[at]!);
+    for (let line = 0; line < Math.max(dels.length, adds.length); line += 1)
+      found.push({ pair: { old: dels[line] ?? null, new: adds[line] ?? null } });
+  }
+  return found;
 }
 
 /** Whether a file is the runner's own: its tree, its state, its records. */
 export function isBookkeeping(file: DiffFile): boolean {
   return file.path.startsWith('.runner/');
-}
-
-/** The work first, the runner's bookkeeping last. */
-export function inReadingOrder(files: readonly DiffFile[]): DiffFile[] {
-  return [...files.filter((file) => !isBookkeeping(file)), ...files.filter(isBookkeeping)];
 }
 
 function pathOf(line: string): string {

@@ -27,6 +27,7 @@ test('without words, repositories and sections are offered', () => {
     'calc',
     'site',
     'Tasks',
+    'Changes',
     'Timeline',
     'Plots',
     'Memory',
