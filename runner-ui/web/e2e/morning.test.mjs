@@ -310,6 +310,52 @@ test('who needs somebody comes first and is counted in the title, and who waits 
   });
 });
 
+/** A failure as `cargo test` tells it. */
+function brackets() {
+  const world = morning();
+  const claim = `assertion failed: tokens("((") == [${'Open, '.repeat(30)}]`;
+  const lines = ['---- brackets stdout ----', "thread 'brackets' panicked at tests/all.rs:88:5:", claim];
+  world.found.failures = () => [{ name: 'brackets', lines }];
+  return { world, claim };
+}
+
+test('what did not hold is shown in full, not the banner above it', async () => {
+  const { world, claim } = brackets();
+  await within(world, async ({ url }) => {
+    const { page, context } = await open(browser, url);
+    const card = page.locator('.repo.needs .failing');
+    await card.waitFor();
+    expect(await card.innerText()).toMatch(/^brackets\nassertion failed/);
+    expect(await card.evaluate((pre) => pre.scrollWidth <= pre.clientWidth)).toBe(true);
+    await page.goto(url + RUN);
+    const region = page.getByRole('region', { name: 'What failed in the guard' });
+    await region.getByText('brackets').waitFor();
+    expect(await region.innerText()).toBe(
+      `brackets\n${claim}\nthread 'brackets' panicked at tests/all.rs:88:5:`,
+    );
+    expect(await region.evaluate((pre) => pre.scrollWidth <= pre.clientWidth)).toBe(true);
+    await context.close();
+  });
+});
+
+test.each([WIDE, NARROW])('a line of the dense list says why it needs somebody, %o', async (viewport) => {
+  const { world } = brackets();
+  await within(world, async ({ url }) => {
+    const { page, context } = await open(browser, url, { viewport });
+    const dense = page.getByRole('button', { name: 'Dense' });
+    if (viewport === WIDE) await dense.click();
+    const row = page.locator('.row', { has: page.getByRole('link', { name: 'calc' }) });
+    await row.locator('code', { hasText: 'assertion failed' }).waitFor();
+    const [around, reason] = await Promise.all([box(row), box(row.locator('.reason'))]);
+    expect(await row.locator('.reason').innerText()).toContain('has used all of its 3 attempts');
+    expect(reason.width).toBeGreaterThan(250);
+    expect(reason.y + reason.height).toBeLessThanOrEqual(around.y + around.height);
+    expect(await overflows(page)).toBe(false);
+    await accessible(page, 'dense');
+    await context.close();
+  });
+});
+
 test('nothing that is shown moves away while a run is read', async () => {
   await within(morning(), async ({ url }) => {
     const { page, context } = await open(browser, 'about:blank');

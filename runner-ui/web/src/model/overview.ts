@@ -1,6 +1,7 @@
 // Repositories as a reader wants them in the morning: what needs a person first, then what goes on, then what is done.
 import type { RunStatus, StatusView } from '../wire';
 import { age } from './format';
+import { keyOf } from './timeline';
 import { isOver, ofRun, ofSummary, type Look, type Tone } from './words';
 
 /** What a repository asks of its reader. */
@@ -11,6 +12,13 @@ export function groupOf(one: StatusView): Group {
   if (one.repo.held || one.run?.summary.needs_you) return 'needs';
   const state = stateOf(one);
   return state === null || isOver(state) ? 'done' : 'goes';
+}
+
+/** The run and the iteration whose guard failed last, where that needs a person, as one text; null otherwise. */
+export function redOf(one: StatusView): string | null {
+  const last = one.run?.recent[0];
+  if (groupOf(one) !== 'needs' || !one.run || last?.verdict !== 'RedGuard') return null;
+  return `${one.run.summary.id}\n${keyOf(last)}`;
 }
 
 /** A repository with its isolated runs, each of which has a workspace of its own. */

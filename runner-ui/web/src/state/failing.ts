@@ -1,6 +1,6 @@
 // What failed in the guard of an iteration: what the runner has recognised in its log, else the end of that.
 import type { Api } from '../api';
-import { bare } from '../model/ansi';
+import { toldOf } from '../model/failing';
 import type { IterationReply } from '../wire';
 
 /** Most lines that are told. */
@@ -14,12 +14,15 @@ interface At {
   iter: string;
 }
 
+/** A place, from the run and the iteration in one text. */
+export function atOf(repo: string, red: string): At {
+  const [run = '', iter = ''] = red.split('\n');
+  return { repo, run, iter };
+}
+
 /** The lines of what was recognised, failure after failure. */
 export function linesOf(reply: Pick<IterationReply, 'failures'>): string[] {
-  return (reply.failures ?? [])
-    .flatMap((failure) => failure.lines)
-    .map(bare)
-    .slice(0, MOST);
+  return (reply.failures ?? []).flatMap(toldOf).slice(0, MOST);
 }
 
 /** Reads them; tells nothing after the returned function was called. */
@@ -44,8 +47,5 @@ async function read(api: Api, { repo, run, iter }: At, signal: AbortSignal): Pro
     .decode(bytes)
     .split('\n')
     .slice(from > 0 ? 1 : 0);
-  return lines
-    .map(bare)
-    .filter((line) => line.trim() !== '')
-    .slice(-MOST);
+  return toldOf({ name: '', lines: lines.filter((line) => line.trim() !== '').slice(-MOST) });
 }
