@@ -141,7 +141,7 @@ test('a run is followed from its first session to its goal, through the death of
   await page.locator('.facts').getByText('2 of 2 tasks').waitFor();
   await shot(page, 'done');
 
-  for (const section of ['Timeline', 'Plots', 'Memory', 'Questions', 'Settings', 'Tasks']) {
+  for (const section of ['Changes', 'Timeline', 'Plots', 'Memory', 'Questions', 'Settings', 'Tasks']) {
     await page.getByRole('link', { name: section, exact: true }).click();
     await page.locator('.sections [aria-current=page]', { hasText: section }).waitFor();
     await page.getByText('Reading…').waitFor({ state: 'detached' });
@@ -149,7 +149,7 @@ test('a run is followed from its first session to its goal, through the death of
     await shot(page, section.toLowerCase());
   }
   await page.goto(permanent.replace(/iter\/.*/, 'iter/4/diff'));
-  await page.getByText('+1').first().waitFor();
+  await page.getByText('This attempt changed nothing.').waitFor();
   await shot(page, 'diff');
   for (const [tab, text] of [
     ['Prompt', 'Numerals'],

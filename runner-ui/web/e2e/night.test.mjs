@@ -79,6 +79,22 @@ test('a card shows the one command that continues a stuck run, and copies it', a
   await context.close();
 });
 
+test('the changes of a run are what git says of its branch', async () => {
+  const { page, context } = await overview(WIDE);
+  await page.getByRole('link', { name: 'calc' }).click();
+  await page.getByRole('link', { name: 'Changes' }).click();
+  await page.locator('.diff .row').first().waitFor();
+  const { stdout } = await home.named.calc.git('diff', 'main', 'runner/calc-1', '--', '.', ':!.runner');
+  const added = stdout.split('\n').filter((line) => /^\+(?!\+\+)/.test(line));
+  expect(added.length).toBeGreaterThan(1);
+  expect(await page.locator('.diff .row.add .code').allTextContents()).toEqual(
+    added.map((line) => line.slice(1)),
+  );
+  expect(await page.locator('.diff .row.del').count()).toBe(0);
+  await accessible(page, 'the changes of a run');
+  await context.close();
+});
+
 test('who awaits a review is not said to continue', async () => {
   const { page, context } = await overview(WIDE);
   const card = page.locator('.repo', { has: page.getByRole('link', { name: 'shop' }) });

@@ -1,5 +1,16 @@
 import { expect, test } from 'vitest';
-import { age, cost, knownCost, costNote, count, dollars, seconds, size, span, tokens } from './format';
+import {
+  age,
+  knownCost,
+  costNote,
+  count,
+  dollars,
+  labelledCost,
+  seconds,
+  size,
+  span,
+  tokens,
+} from './format';
 
 test('durations are told in the two units that matter', () => {
   expect([340, 1_450, 42_000, 184_000, 3_900_000, 183_600_000].map(span)).toEqual([
@@ -28,19 +39,14 @@ test('amounts are told in the unit that fits', () => {
   expect(dollars(3_214_000)).toBe('$3.22');
 });
 
-test('a cost with unknown parts says so and is never nothing', () => {
+test('a cost with unknown parts says so', () => {
   const of = (cost_micro_usd: number | null, cost_unknown: number) => ({
     sessions: 5,
     cost_micro_usd,
     cost_unknown,
   });
-  expect([of(3_214_000, 0), of(3_214_000, 2), of(null, 5)].map(cost)).toEqual([
-    '$3.22',
-    '>$3.22',
-    'cost unknown',
-  ]);
-  expect([of(3_214_000, 2), of(null, 5)].map(knownCost)).toEqual(['>$3.22', '']);
-  expect(cost({ sessions: 0 })).toBe('');
+  expect([of(3_214_000, 0), of(3_214_000, 2), of(null, 5)].map(knownCost)).toEqual(['$3.22', '>$3.22', '']);
+  expect([of(null, 5), { sessions: 0 }].map(labelledCost)).toEqual(['unknown', '–']);
   expect(costNote(of(1, 2))).toBe('At least: 2 of 5 sessions did not say.');
 });
 

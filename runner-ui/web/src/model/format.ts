@@ -58,11 +58,6 @@ export function knownCost(usage: UsageTotal | null | undefined): string {
   return (usage.cost_unknown ? '>' : '') + dollars(usage.cost_micro_usd);
 }
 
-/** Cost in short: what is known, `cost unknown` where sessions ran and none said, nothing where none ran. */
-export function cost(usage: UsageTotal | null | undefined): string {
-  return knownCost(usage) || (usage?.sessions ? 'cost unknown' : '');
-}
-
 /** Cost beside a word that says what it is: `unknown` where no session said, a dash where none ran. */
 export function labelledCost(usage: UsageTotal | null | undefined): string {
   return knownCost(usage) || (usage?.sessions ? 'unknown' : '–');

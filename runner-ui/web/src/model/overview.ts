@@ -100,6 +100,16 @@ export function nameOf(one: StatusView): string {
   return folderOf(one.repo.source_id == null ? one.repo.path : one.repo.source, one.repo.id);
 }
 
+/** The folder that a repository is in. */
+export const placeOfFolder = (one: StatusView): string =>
+  typeof one.repo.path === 'string' ? one.repo.path.replace(/\/[^/]+\/?$/, '') : '';
+
+/** Names that several repositories have: their folders tell them apart. */
+export function sharedNames(all: readonly StatusView[]): ReadonlySet<string> {
+  const names = all.filter((one) => one.repo.source_id == null).map(nameOf);
+  return new Set(names.filter((name, at) => names.indexOf(name) !== at));
+}
+
 /** The name, and the run of a workspace. */
 export function fullNameOf(one: StatusView): string {
   const run = isolatedRun(one);
