@@ -84,6 +84,26 @@ test('a folder is told only where names are the same, and no cost where none is 
   });
 });
 
+test('how old the page is has room on a phone', async () => {
+  const world = small();
+  await within(world, async (server) => {
+    const { page, context } = await open(browser, 'about:blank', { viewport: NARROW });
+    await page.clock.install();
+    await page.goto(server.url + '#/repo/r1/run/roman-1a2b3c4d');
+    await page.locator('header').getByText('live', { exact: true }).waitFor();
+    world.down = true;
+    server.cut();
+    await page.locator('header').getByText('reconnecting').waitFor();
+    await page.clock.fastForward('12:05');
+    await page
+      .locator('header')
+      .getByText(/1[2-9]m \d\ds/)
+      .waitFor();
+    expect(await overflows(page)).toBe(false);
+    await context.close();
+  });
+});
+
 test('plots of which nothing is known are not drawn', async () => {
   const world = small();
   for (const view of world.found.iterations) view.usage = { sessions: 1, cost_unknown: 1, tokens_unknown: 1 };
