@@ -13,7 +13,9 @@ use anyhow::{Context as _, bail, ensure};
 use protocol::state::{Feedback, RunState};
 use protocol::test_record::TestRecord;
 use protocol::words::Role;
+use runner_config::RepoConfig;
 use runner_core::prompt::{self, MemoryFiles, PromptInput};
+use runner_core::scope::Scope;
 use runner_testkit::{Home, binary};
 
 use crate::report::Report;
@@ -145,6 +147,7 @@ fn leafs_prompt(tree: &protocol::tree::TaskTree) -> String {
         mode_strict: false,
         goal_body: &"The whole is to be reached.\n".repeat(500),
         instructions: &[],
+        scope: Scope::new(&RepoConfig::default()),
         run_state: &RunState::default(),
         feedback: &Feedback::default(),
         notes: Vec::new(),

@@ -43,6 +43,7 @@ mod replaced_objects;
 mod review;
 mod review_by_person;
 mod roles;
+mod scope;
 mod secrets;
 mod settings;
 mod side_files;

@@ -92,6 +92,8 @@ pub(super) enum GlobSubject {
     Paths,
     /// Branches, without `refs/heads/`.
     Branches,
+    /// Files and directories of the repository, except the runner's.
+    Scope,
 }
 
 impl GlobSubject {
@@ -106,6 +108,7 @@ impl GlobSubject {
             Self::FileNames => has_names(glob) && !glob.contains('/'),
             Self::Paths => has_names(glob.strip_prefix('/').unwrap_or(glob)),
             Self::Branches => is_one_word() && has_names(glob) && !glob.starts_with("refs/heads/"),
+            Self::Scope => is_scope_glob(pattern),
         }
     }
 
@@ -115,8 +118,19 @@ impl GlobSubject {
             Self::FileNames => "a list of names of files or globs of them, without directories",
             Self::Paths => "a list of names or paths within the repository, or globs of them",
             Self::Branches => "a list of names of branches or globs of them, without refs/heads/",
+            Self::Scope => {
+                "a list of names or paths within the repository, or globs of them, outside .runner/ and without \"!\""
+            }
         }
     }
+}
+
+/// Whether a glob can be part of a scope: it names files or directories of the repository, none of them the runner's.
+pub fn is_scope_glob(glob: &str) -> bool {
+    let path = glob.strip_prefix('/').unwrap_or(glob);
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let is_name = |name: &str| !["", ".", ".."].contains(&name) && !name.contains(char::is_control);
+    !glob.starts_with('!') && path.split('/').all(is_name) && path.split('/').next() != Some(".runner")
 }
 
 impl ValueKind {

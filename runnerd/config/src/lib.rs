@@ -35,6 +35,7 @@ pub use edit::{
 pub use error::{ConfigError, ConfigProblem, FaultPosition};
 pub use executor::{Effort, Executor, ExecutorKind, Executors, Sandbox};
 pub use guard_proposal::{GuardSuggestion, workflow_commands};
+pub use keys::is_scope_glob;
 pub use list_prices::{LIST_PRICES, ListPrices};
 pub use money::{MicroUsd, Price};
 pub use parse::{MAX_BYTES, decode_text, locate_key};
@@ -42,7 +43,7 @@ pub use pattern::{PatternRoot, Patterns};
 pub use proposal::SetupProposal;
 pub use repository::{
     ContainmentConfig, DeliverConfig, EnvConfig, GitConfig, GuardConfig, HooksConfig, PromptConfig, PublishConfig,
-    RepoConfig, ReviewConfig, RolesConfig, WorkspaceConfig, is_instruction_path, parse,
+    RepoConfig, ReviewConfig, RolesConfig, ScopeConfig, WorkspaceConfig, is_instruction_path, parse,
 };
 pub use text::{daemon_default_text, default_text, default_text_with, reference_page};
 pub use value_enums::{ChangePolicy, LogLevel, PublishExtras, ReviewPolicy, RolesMode, TimeoutPolicy, WorkspaceKind};

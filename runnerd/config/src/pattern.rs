@@ -44,11 +44,16 @@ impl Patterns {
 
     /// Whether a path is included or excluded by [`Self::matches_path`]; `None` if no pattern matches it.
     pub fn match_path(&self, path: &str) -> Option<bool> {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        self.last_match(|pattern| match pattern.strip_prefix('/') {
-            Some(rooted) => glob_matches(rooted, path),
-            None if pattern.contains('/') => glob_matches(pattern, path),
-            None => glob_matches(pattern, name),
+        self.last_match(|pattern| matches_glob_path(pattern, path))
+    }
+
+    /// Whether a pattern matches a path or a folder on the way to it, by git's rules for ignore files: a pattern that ends
+    /// in `/` matches folders only, and one with another `/` is relative to the root of the repository.
+    pub fn covers_path(&self, path: &str) -> bool {
+        let folders = path.match_indices('/').map(|(at, _)| &path[..at]);
+        self.0.iter().any(|pattern| match pattern.strip_suffix('/') {
+            Some(folder) => folders.clone().any(|above| matches_glob_path(folder, above)),
+            None => matches_glob_path(pattern, path) || folders.clone().any(|above| matches_glob_path(pattern, above)),
         })
     }
 
@@ -64,6 +69,15 @@ impl Patterns {
             None => is_match(pattern).then_some(true),
         };
         self.0.iter().rev().find_map(verdict)
+    }
+}
+
+/// Whether a pattern matches a path, or its last component if the pattern has no `/`.
+fn matches_glob_path(pattern: &str, path: &str) -> bool {
+    match pattern.strip_prefix('/') {
+        Some(rooted) => glob_matches(rooted, path),
+        None if pattern.contains('/') => glob_matches(pattern, path),
+        None => glob_matches(pattern, path.rsplit('/').next().unwrap_or(path)),
     }
 }
 
@@ -239,6 +253,28 @@ mod tests {
         for (pattern, path, expected) in cases {
             let patterns = Patterns::new([pattern]);
             assert_eq!(patterns.matches_path(path), expected, "{pattern} on {path}");
+        }
+    }
+
+    #[test]
+    fn a_folder_stands_for_all_that_is_in_it() {
+        let cases = [
+            ("src", "src/a/b.rs", true),
+            ("src", "lib/src/b.rs", true),
+            ("src/", "lib/src/b.rs", true),
+            ("src/", "src", false),
+            ("/src", "lib/src/b.rs", false),
+            ("/src/", "src/b.rs", true),
+            ("lib/src", "x/lib/src/b.rs", false),
+            ("src/*", "src/a/b.rs", true),
+            ("src/*.rs", "src/a/b.rs", false),
+            ("src/**", "src", false),
+            ("**", "a", true),
+            ("*.rs", "src/a/b.rs", true),
+            ("a.rs", "b.rs", false),
+        ];
+        for (pattern, path, expected) in cases {
+            assert_eq!(Patterns::new([pattern]).covers_path(path), expected, "{pattern} on {path}");
         }
     }
 

@@ -56,6 +56,8 @@ pub struct RepoConfig {
     pub prompt: PromptConfig,
     /// Branches and commits.
     pub git: GitConfig,
+    /// What a run may change.
+    pub scope: ScopeConfig,
     /// Where a run works.
     pub workspace: WorkspaceConfig,
     /// How a run that is driven as a job is published.
@@ -154,6 +156,16 @@ impl GitConfig {
     pub fn protects(&self, branch: &str) -> bool {
         matches!(branch, "main" | "master") || self.protected_branches.matches_name(branch)
     }
+}
+
+/// The `[scope]` section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScopeConfig {
+    /// Files that may be changed.
+    pub write: Patterns,
+    /// Files that must not be changed, whatever `write` names.
+    pub never: Patterns,
 }
 
 /// The `[workspace]` section.

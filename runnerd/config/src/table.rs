@@ -46,6 +46,12 @@ pub(super) const REPOSITORY: &[ConfigSection] = &[
     ConfigSection { path: "prompt", doc: "The size of prompts.", keys: PROMPT, shown: Full },
     ConfigSection { path: "git", doc: "Branches and commits.", keys: GIT, shown: Full },
     ConfigSection {
+        path: "scope",
+        doc: "The files that a run may change, outside .runner/. What is written anywhere else is restored.",
+        keys: SCOPE,
+        shown: Full,
+    },
+    ConfigSection {
         path: "workspace",
         doc: "Where a run works, and how an isolated run's workspace is prepared.",
         keys: WORKSPACE,
@@ -289,6 +295,21 @@ const GIT: &[KeyDefinition] = &[
         "Maximum size of a new file in bytes; larger files are not committed.",
     ),
     KeyDefinition::new("sign", Flag, Toml("false"), "Whether git signs the commits."),
+];
+
+const SCOPE: &[KeyDefinition] = &[
+    KeyDefinition::new(
+        "write",
+        Patterns(GlobSubject::Scope),
+        Toml("[\"**\"]"),
+        "Files that may be changed, as globs that follow git's rules for ignore files: one with \"/\" at its beginning or in its middle starts at the root of the repository, any other matches in every directory, and a directory stands for all that is in it.",
+    ),
+    KeyDefinition::new(
+        "never",
+        Patterns(GlobSubject::Scope),
+        Toml("[]"),
+        "Files that must not be changed although `write` names them, as globs of the same kind.",
+    ),
 ];
 
 const WORKSPACE: &[KeyDefinition] = &[

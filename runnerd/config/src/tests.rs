@@ -87,6 +87,7 @@ fn the_defaults_are_those_of_the_specification() {
     assert_eq!(config.prompt.budget_bytes, 40960);
     assert_eq!(config.git.max_file_bytes, 50 << 20);
     assert!(!config.git.sign);
+    assert_eq!((config.scope.write.as_slice(), config.scope.never.as_slice()), (&["**".to_owned()][..], &[][..]));
     assert_eq!(config.containment.require, Containment::Walk);
 }
 
@@ -426,6 +427,8 @@ fn what_can_match_nothing_is_refused_with_its_place() {
         ("git.protected_branches", &["refs/heads/main", "a b", "/main", "release/", "!"], "names of branches"),
         ("env.agent", &["A=B", "MY VAR", "a/b", "!"], "without their values"),
         ("env.guard", &["A=B"], "without their values"),
+        ("scope.write", &["!src", "", "/", "../src", "a//b", ".runner/state", "/.runner", "a\tb"], "outside .runner/"),
+        ("scope.never", &["./src", "!"], "outside .runner/"),
     ];
     for (key, globs, expected) in wrong {
         for glob in globs {
@@ -441,6 +444,7 @@ fn what_can_match_nothing_is_refused_with_its_place() {
     parse_config(
         "git.hold_back = [\"a b.*\", \"!*.example\"]\nguard.definition = [\"/ci/**\", \"*.mk\", \"!docs/[a-z]*\"]",
     );
+    parse_config("scope.write = [\"src/\", \"/docs/**\", \"*.md\"]\nscope.never = [\"migrations\"]");
     parse_config("git.protected_branches = [\"release/*\", \"**\"]\nenv.agent = [\"*\", \"!MY_*\"]");
 }
 

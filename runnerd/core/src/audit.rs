@@ -52,6 +52,7 @@ use crate::committed_state::{StateFault, StateFiles};
 use crate::fsck;
 use crate::guard::watched_files::WatchedFiles;
 use crate::message::{Receipt, RunnerCommit};
+use crate::scope::Scope;
 
 /// An audit in progress; the caller feeds it the commits of a plan, oldest first.
 #[derive(Debug)]
@@ -378,7 +379,7 @@ impl BranchAudit {
         .check(&mut self.findings);
         if let Some(accepted) = &session.accepted {
             self.definition_tracker.check(AnnouncedChanges { accepted, receipt }, &mut self.findings);
-            accepted.check_restored(&to.run_state.reverted, &mut self.findings);
+            accepted.check_restored(&to.run_state.reverted, &Scope::new(&from.config), &mut self.findings);
         }
         self.since_iteration = NetDiff::default();
         let counts = &mut self.report.counts;

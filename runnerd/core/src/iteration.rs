@@ -417,6 +417,7 @@ fn phase_after_inspect(
 impl SessionFinding {
     /// Returns whether the tree that the session left can be taken.
     pub fn is_legal(&self) -> bool {
-        self.history.is_none() && self.elsewhere.is_none() && matches!(self.tree, TreeFinding::Legal { .. })
+        let was_reset = self.history.is_some() || self.elsewhere.is_some() || self.scope.is_some();
+        !was_reset && matches!(self.tree, TreeFinding::Legal { .. })
     }
 }

@@ -23,6 +23,7 @@ pub mod policy;
 pub mod prompt;
 pub mod publish;
 pub mod run;
+pub mod scope;
 pub mod text;
 pub mod tree;
 pub mod verdict;

@@ -23,6 +23,7 @@ use crate::files::layout;
 use crate::files::notes;
 pub use crate::files::notes::PersonNote;
 pub use crate::prompt::template::{TemplateFault, check_override, templates_digest};
+use crate::scope::Scope;
 use crate::text::clip::ClipOptions;
 use crate::tree;
 use crate::verdict::SessionTask;
@@ -58,6 +59,8 @@ pub struct PromptInput<'a> {
     pub goal_body: &'a str,
     /// The repository's instructions.
     pub instructions: &'a [InstructionFile],
+    /// What the run may change.
+    pub scope: Scope,
     /// The run's bookkeeping.
     pub run_state: &'a RunState,
     /// What is remembered from earlier sessions.
@@ -99,6 +102,7 @@ impl<'a> PromptInput<'a> {
             mode_strict: state.policy.roles == RolesMode::Strict,
             goal_body: state.goal.body(),
             instructions: &[],
+            scope: Scope::new(&state.config),
             run_state: &state.run_state,
             feedback: &state.feedback,
             notes: notes::unused_notes(state.text(layout::NOTES), &state.run_state.notes_used),
@@ -178,7 +182,8 @@ pub fn build_prompt(input: &PromptInput<'_>) -> Prompt {
 fn work_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<String>) {
     let (rules, answer) = (fixed_sections::rules_section(input), fixed_sections::answer_section(input));
     let (role, node) = (fixed_sections::role_section(input), fixed_sections::node_section(input));
-    let (checks, room) = checks_section(input, [&rules, &answer, &role, &node]);
+    let scope = fixed_sections::scope_section(input);
+    let (checks, room) = checks_section(input, [&rules, &answer, &role, &node].into_iter().chain(&scope));
     let (notes, shown) = fixed_sections::notes_section(input, LIST_LIMIT.min(room));
     let [guardrails, assumptions, questions] = quoted_sections::memory_sections(input);
     let sections = [
@@ -191,6 +196,7 @@ fn work_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<St
         questions,
         quoted_sections::progress_section(input),
         Some(role),
+        scope,
         Some(node),
         checks,
         notes,
@@ -216,12 +222,13 @@ fn review_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<
 }
 
 /// The state of checks and files, and the room that it and these sections leave for the others that are never cut.
-fn checks_section<const N: usize>(
+fn checks_section<'s, 'a: 's>(
     input: &PromptInput<'_>,
-    sections: [&PromptSection<'_>; N],
+    sections: impl IntoIterator<Item = &'s PromptSection<'a>>,
 ) -> (Option<PromptSection<'static>>, usize) {
     const JOINTS: usize = 16;
-    let room = UNCUT_LIMIT.saturating_sub(sections.iter().map(|section| section.intro.len()).sum::<usize>() + JOINTS);
+    let room =
+        UNCUT_LIMIT.saturating_sub(sections.into_iter().map(|section| section.intro.len()).sum::<usize>() + JOINTS);
     let checks = fixed_sections::checks_section(input, LIST_LIMIT.min(room / 2));
     let left = room - checks.as_ref().map_or(0, |checks| checks.intro.len());
     (checks, left)

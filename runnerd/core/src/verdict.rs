@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::ReviewSignature;
 use crate::policy::Policy;
+use crate::scope::name_paths;
 use crate::tree::validate::TreeFault;
 
 pub use self::decision::{Decision, InvalidReasons, MAX_REASONS_BYTES};
@@ -219,6 +220,8 @@ pub struct SessionFinding {
     /// Where HEAD pointed if it had left the run's branch, which still contained From; it is rescued and HEAD is
     /// restored.
     pub elsewhere: Option<String>,
+    /// How the session broke the scope of the run as a whole, if it did.
+    pub scope: Option<String>,
     /// State of the task tree that the session left.
     pub tree: TreeFinding,
     /// Whether anything at all differs from From.
@@ -229,6 +232,8 @@ pub struct SessionFinding {
     pub changed_since_base: bool,
     /// Protected paths that the session changed and that were restored.
     pub reverted: Vec<String>,
+    /// Those of them that are outside of the scope of the run.
+    pub outside: Vec<String>,
     /// Files that the session changed and that contain secrets; informational, no decision depends on them.
     pub secrets: Vec<SecretFinding>,
     /// References outside the run that the session moved; informational, no decision depends on them.
@@ -243,11 +248,13 @@ impl SessionFinding {
         Self {
             history: None,
             elsewhere: None,
+            scope: None,
             tree,
             changed: false,
             changed_code: false,
             changed_since_base: false,
             reverted: Vec::new(),
+            outside: Vec::new(),
             secrets: Vec::new(),
             moved_refs: Vec::new(),
             dirty_submodules: Vec::new(),
@@ -429,6 +436,9 @@ fn find_breach(case: &JudgeInput<'_>) -> Option<RuleBreach> {
     if let Some(what) = &case.finding.history {
         return breach(SessionRule::History, what);
     }
+    if let Some(what) = &case.finding.scope {
+        return breach(SessionRule::Scope, what);
+    }
     let (gained, reworded) = match &case.finding.tree {
         TreeFinding::Legal { gained, reworded } => (*gained, *reworded),
         TreeFinding::Illegal(found) => return Some(found.clone()),
@@ -457,6 +467,10 @@ fn find_breach(case: &JudgeInput<'_>) -> Option<RuleBreach> {
             node,
             ChildCounts { answered, gained },
         )),
+        AnswerStatus::Done if !case.finding.outside.is_empty() && !case.finding.changed_code => {
+            let outside = name_paths(&case.finding.outside);
+            breach(SessionRule::Scope, &format!("all that this session changed is outside of it: {outside}"))
+        }
         AnswerStatus::Done if is_idle_root(case) => breach(SessionRule::RootNeedsChange, &describe_idle(case.finding)),
         AnswerStatus::Decomposed if strict && case.task.role == Role::Worker => {
             breach(SessionRule::WorkerNoChildren, "the worker answered `decomposed`")

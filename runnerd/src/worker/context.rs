@@ -91,6 +91,9 @@ pub(crate) enum EffectError {
     /// The run state gives a file of the guard's definition a form that is not an object id.
     #[error("`{0}` in guard_definition of run_state.json is no blob")]
     InvalidBlob(String),
+    /// The runner cannot restore what a session or a guard changed outside of the scope of the run.
+    #[error("{0}, which is outside of the scope of this run, cannot be restored")]
+    OutsideScope(String),
     /// Committed work cannot be published.
     #[error(transparent)]
     Publish(#[from] PublishError),
@@ -113,7 +116,7 @@ impl Retryable for EffectError {
             Self::Publish(error) => error.transience(),
             Self::StillAlive(error) => error.transience(),
             Self::Spawn(error) => error.transience(),
-            Self::InvalidCommit(_) | Self::InvalidBlob(_) => Transience::Lasting,
+            Self::InvalidCommit(_) | Self::InvalidBlob(_) | Self::OutsideScope(_) => Transience::Lasting,
         }
     }
 
@@ -128,6 +131,7 @@ impl Retryable for EffectError {
             Self::StillAlive(error) => error.remedy(),
             Self::Spawn(error) => error.remedy(),
             Self::InvalidCommit(_) | Self::InvalidBlob(_) => None,
+            Self::OutsideScope(path) => Some(format!("restore {path} as it was, then: runnerctl resume")),
         }
     }
 }

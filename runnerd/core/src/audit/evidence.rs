@@ -225,6 +225,7 @@ impl<'a> IterationEvidence<'a> {
             let gained = breach.child_counts().gained;
             match breach.rule {
                 SessionRule::History if breach.guard_history().is_none() => finding.history = Some(breach.seen.clone()),
+                SessionRule::Scope => (finding.tree, finding.scope) = (legal, Some(breach.seen.clone())),
                 SessionRule::History | SessionRule::Context => finding.tree = legal,
                 SessionRule::ValidTree => finding.tree = self.rebuild_invalid_tree(breach),
                 SessionRule::PassedNode
@@ -407,6 +408,7 @@ fn status_breaking_rule(rule: SessionRule) -> AnswerStatus {
         | SessionRule::KeepGoal => AnswerStatus::Done,
         SessionRule::ChildrenOnlyWithDecomposed
         | SessionRule::History
+        | SessionRule::Scope
         | SessionRule::RootNeedsChange
         | SessionRule::Context => AnswerStatus::Done,
     }

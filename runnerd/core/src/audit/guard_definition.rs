@@ -9,9 +9,10 @@ use super::commit_data::{PathChange, PathEntry};
 use super::findings::AuditFindings;
 use super::net_diff::NetDiff;
 use crate::files::layout;
-use crate::guard::definition::{DefinitionDiff, DefinitionState, GuardDefinition, is_in_definition};
+use crate::guard::definition::{DefinitionDiff, DefinitionState, GuardDefinition, is_in_definition, is_within};
 use crate::guard::watched_files::{CheckDigests, WatchedFiles};
 use crate::message::Receipt;
+use crate::scope::Scope;
 
 /// The trailer that names files no person has accepted.
 const ANNOUNCED: &str = "Runner-Guard-Changed";
@@ -174,12 +175,19 @@ impl SessionDefinition {
         now.as_ref() == self.definition_state.accepted.get(path)
     }
 
-    /// Checks that every restored path belongs to the runner, to git, or to the guard's definition.
-    pub(super) fn check_restored(&self, reverted: &[String], findings: &mut AuditFindings) {
+    /// Checks that every restored path belongs to the runner, to git, or to the guard's definition, or is outside of the
+    /// scope.
+    pub(super) fn check_restored(&self, reverted: &[String], scope: &Scope, findings: &mut AuditFindings) {
         let is_part =
             |path: &str| is_in_definition(&self.globs, path) || self.definition_state.accepted.contains_key(path);
-        for path in reverted.iter().filter(|path| !is_runner_or_git_path(path) && !is_part(path)) {
-            let expected = "files of the runner, of git, or of the guard's definition";
+        // What was in the place of a file that is outside is in the scope itself.
+        let is_outside = |path: &str| {
+            let outside = || scope.restored_outside(reverted).map(String::as_str);
+            outside().any(|other| other == path || is_within(other, path) || is_within(path, other))
+        };
+        let is_other = |path: &&String| !is_runner_or_git_path(path) && !is_part(path) && !is_outside(path);
+        for path in reverted.iter().filter(is_other) {
+            let expected = "files of the runner, of git, of the guard's definition, or outside of the scope";
             findings.add_violation(AuditRule::Receipt, "Runner-Reverted", expected, path);
         }
     }

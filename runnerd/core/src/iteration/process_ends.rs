@@ -12,6 +12,7 @@ use crate::guard::test_results::TestResults;
 use crate::message::NameList;
 use crate::policy::Policy;
 use crate::run::usage;
+use crate::scope;
 use crate::text::digest::Digest;
 use crate::text::fence::one_line;
 
@@ -41,6 +42,8 @@ pub struct GuardEnd {
     pub elsewhere: Option<String>,
     /// Protected paths that it changed and that were restored.
     pub reverted: Vec<String>,
+    /// Those of them that are outside of the scope of the run.
+    pub outside: Vec<String>,
     /// References outside the run that it, or the session before it, moved.
     pub moved_refs: Vec<String>,
     /// Paths outside `.runner/` that it wrote.
@@ -84,8 +87,8 @@ pub enum GuardEndKind {
 
 /// Exit code that stands for a guard that was not run; shells use it for a program that cannot be executed.
 const NOT_RUN_EXIT: i32 = 126;
-/// Exit code that stands for a green guard that discarded changes of the session.
-const DISCARDED_EXIT: i32 = 125;
+/// Exit code that stands for a green guard that discarded changes of the session, or wrote outside of the scope.
+const REFUSED_EXIT: i32 = 125;
 /// Most paths that the reason names.
 const MAX_NAMED: usize = 10;
 const MAX_PATH: usize = 200;
@@ -153,6 +156,7 @@ impl GuardEnd {
             history: None,
             elsewhere: None,
             reverted: Vec::new(),
+            outside: Vec::new(),
             moved_refs: Vec::new(),
             wrote: Vec::new(),
             departure: DefinitionDiff::default(),
@@ -175,9 +179,21 @@ impl GuardEnd {
     /// does not cover what the session made is red.
     #[must_use]
     pub fn with_discarded(self, discarded: &DiscardedChange) -> Self {
-        match discarded.describe().filter(|_| self.how == GuardEndKind::Exited(0)) {
+        self.refused_for(discarded.describe())
+    }
+
+    /// Returns this end with the paths outside of the scope of the run that the guard wrote and that were restored: a
+    /// green result that depends on them is red.
+    #[must_use]
+    pub fn with_outside(self, outside: &[String]) -> Self {
+        self.refused_for(scope::describe_guard_writes(outside))
+    }
+
+    /// Returns a red end for a reason, if there is one and the guard was green.
+    fn refused_for(self, reason: Option<String>) -> Self {
+        match reason.filter(|_| self.how == GuardEndKind::Exited(0)) {
             Some(reason) => {
-                Self { how: GuardEndKind::Exited(DISCARDED_EXIT), output: format!("{reason}\n{}", self.output), ..self }
+                Self { how: GuardEndKind::Exited(REFUSED_EXIT), output: format!("{reason}\n{}", self.output), ..self }
             }
             None => self,
         }
@@ -213,6 +229,7 @@ impl GuardEnd {
             tests,
             review_required,
             reverted: merge_paths(earlier.reverted, &self.reverted),
+            outside: merge_paths(earlier.outside, &self.outside),
             wrote: merge_paths(earlier.wrote, &self.wrote),
             moved_refs: if self.moved_refs.is_empty() { earlier.moved_refs } else { self.moved_refs },
             elapsed_ms: earlier.elapsed_ms.saturating_add(self.elapsed_ms),

@@ -21,6 +21,8 @@ const STATEMENT_LIMIT: usize = 400;
 const MAX_STATEMENTS: usize = 20;
 /// Most bytes of the path from the root.
 const PATH_LIMIT: usize = 1024;
+/// Most bytes of each list of a scope.
+const SCOPE_LIMIT: usize = 1024;
 /// Most bytes of a list item.
 const ITEM_LIMIT: usize = 200;
 /// Most watched files that are named.
@@ -43,6 +45,24 @@ pub(super) fn role_section(input: &PromptInput<'_>) -> PromptSection<'static> {
     let text = fill_template(input, own.as_deref().unwrap_or_else(|| template::built_in_template(input.role)));
     let text = ClipOptions { limit: ROLE_LIMIT, head_eighths: 6, omitted_bytes: 0, hint: "" }.apply(&text).text;
     fixed_section("role", text)
+}
+
+/// What the run may change, unless that is everything.
+pub(super) fn scope_section(input: &PromptInput<'_>) -> Option<PromptSection<'static>> {
+    const WORDS: &str = "## Files that you may change\n\nWhat you change elsewhere, outside of `.runner/`, is put back when you exit, and \
+                         does not count. If the task needs it, answer `retry` and name the file and the reason. The lists are \
+                         globs, as in `.gitignore`: a folder stands for all that is in it.\n";
+    let scope = &input.scope;
+    if scope.is_everything() {
+        return None;
+    }
+    let only = match scope.write_globs() {
+        [] => "\nNone: this run changes no file.\n".to_owned(),
+        items => NameSection { name: "scope", intro: "Only these:", items }.render(SCOPE_LIMIT),
+    };
+    let never =
+        NameSection { name: "scope-never", intro: "Never these:", items: scope.never_globs() }.render(SCOPE_LIMIT);
+    Some(fixed_section("scope", format!("{WORDS}{only}{never}")))
 }
 
 /// How to answer.
@@ -206,7 +226,13 @@ fn render_flakes(input: &PromptInput<'_>, limit: usize) -> String {
 
 fn render_reverted(input: &PromptInput<'_>, limit: usize) -> String {
     let words = "The last session changed these paths, which are not its to change; they were put back:";
-    NameSection { name: "reverted", intro: words, items: &input.run_state.reverted }.render(limit)
+    let outside_words = "The last session or its checks changed these paths, which are outside of the scope of this run; they were put back:";
+    let restored = &input.run_state.reverted;
+    let outside: Vec<String> = input.scope.restored_outside(restored).cloned().collect();
+    let others: Vec<String> = restored.iter().filter(|path| !outside.contains(path)).cloned().collect();
+    let room = if outside.is_empty() || others.is_empty() { limit } else { limit / 2 };
+    let others = NameSection { name: "reverted", intro: words, items: &others }.render(room);
+    others + &NameSection { name: "outside", intro: outside_words, items: &outside }.render(room)
 }
 
 fn render_hidden(input: &PromptInput<'_>, limit: usize) -> String {

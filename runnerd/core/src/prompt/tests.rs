@@ -6,12 +6,14 @@ use proptest::prelude::*;
 use protocol::state::{Attempt, Baseline, Failure, NodeFeedback};
 use protocol::test_record::{LostTest, TestAbsence};
 use protocol::words::{GuardOutcome, VerdictName};
+use runner_config::RepoConfig;
 
 use super::*;
 
 /// Owned data that an input borrows from.
 struct PromptCase {
     tree: TaskTree,
+    scope: Scope,
     run_state: RunState,
     feedback: Feedback,
     tests: TestRecord,
@@ -30,6 +32,7 @@ impl PromptCase {
             mode_strict: false,
             goal_body: "# Port the shop to Postgres\n\nAll tests of `tests/shop` pass against Postgres 16.\n",
             instructions: &[],
+            scope: self.scope.clone(),
             run_state: &self.run_state,
             feedback: &self.feedback,
             notes: self.notes.clone(),
@@ -88,6 +91,7 @@ fn sample_case() -> PromptCase {
     };
     PromptCase {
         tree: TaskTree { version: 1, root: node("root", false, children) },
+        scope: Scope::new(&RepoConfig::default()),
         run_state: RunState {
             reverted: vec![".runner/state/run_state.json".to_owned()],
             held_back: vec![".env".to_owned()],
@@ -110,6 +114,28 @@ fn names(prompt: &Prompt) -> Vec<&'static str> {
 fn the_prompt_of_a_worker() {
     let case = sample_case();
     insta::assert_snapshot!(build_prompt(&case.input("root.2", Role::Worker)).text);
+}
+
+#[test]
+fn a_prompt_names_a_scope_and_what_was_restored_outside_of_it() {
+    let mut case = sample_case();
+    let config = "[scope]\nwrite = [\"src\", \"/docs/**\"]\nnever = [\"src/vendor/\"]\n";
+    let config = runner_config::parse(config, std::path::Path::new("config.toml")).expect("it is valid");
+    case.scope = Scope::new(&config);
+    case.run_state.reverted.extend(["lib/a.rs".to_owned(), ".git/config".to_owned()]);
+    let prompt = build_prompt(&case.input("root.2", Role::Worker));
+    assert_eq!(names(&prompt).iter().filter(|name| **name == "scope").count(), 1);
+    for text in [
+        "Only these:\n\n<scope-",
+        ">\nsrc\n/docs/**\n</scope-",
+        "Never these:\n\n<scope-never-",
+        ">\nsrc/vendor/\n</scope-never-",
+        "which are outside of the scope of this run; they were put back:\n\n<outside-",
+        ">\nlib/a.rs\n</outside-",
+        ">\n.runner/state/run_state.json\n.git/config\n</reverted-",
+    ] {
+        assert!(prompt.text.contains(text), "{text}\n{}", prompt.text);
+    }
 }
 
 #[test]

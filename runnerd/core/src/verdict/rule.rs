@@ -39,6 +39,8 @@ pub enum SessionRule {
     SingleChild,
     /// History is not rewritten.
     History,
+    /// A run changes only what is in its scope.
+    Scope,
     /// The root is not done if nothing was changed.
     RootNeedsChange,
     /// A planner does not touch code (strict).
@@ -51,7 +53,7 @@ pub enum SessionRule {
 
 impl SessionRule {
     /// Every rule, in declaration order.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::ValidTree,
         Self::PassedNode,
         Self::KeepNodes,
@@ -63,6 +65,7 @@ impl SessionRule {
         Self::NodeCount,
         Self::SingleChild,
         Self::History,
+        Self::Scope,
         Self::RootNeedsChange,
         Self::PlannerNoCode,
         Self::WorkerNoChildren,
@@ -85,6 +88,7 @@ impl SessionRule {
             Self::NodeCount => "a session adds at most 12 tasks",
             Self::SingleChild => "a third single subtask in a row is refused",
             Self::History => "history must not be rewritten",
+            Self::Scope => "a run must change only files in its scope",
             Self::RootNeedsChange => "the root cannot be done while nothing outside .runner/ has changed",
             Self::PlannerNoCode => "a planner must not touch code in strict mode",
             Self::WorkerNoChildren => "a worker must not decompose in strict mode",

@@ -87,6 +87,9 @@ fn list() -> Vec<Entry> {
         entry("history was rewritten", Breaks(SessionRule::History), |case| {
             case.finding.history = Some("a merge is in progress".to_owned());
         }),
+        entry("the scope was broken as a whole", Breaks(SessionRule::Scope), |case| {
+            case.finding.scope = Some("a merge".to_owned());
+        }),
         entry("the tree is unreadable or invalid", Breaks(SessionRule::ValidTree), |case| {
             case.finding.tree = invalid();
         }),

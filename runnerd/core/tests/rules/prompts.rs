@@ -10,9 +10,11 @@ use protocol::state::{Attempt, Failure, Feedback, NodeFeedback, RunState};
 use protocol::test_record::TestRecord;
 use protocol::tree::{Node, TaskTree};
 use protocol::words::{Role, VerdictName};
+use runner_config::RepoConfig;
 use runner_core::feedback::reduce;
 use runner_core::iteration::transition::{MAX_FAILURE, PROGRESS_HEADING};
 use runner_core::prompt::{MemoryFiles, PersonNote, Prompt, PromptInput, ReviewMaterial, build_prompt};
+use runner_core::scope::Scope;
 use runner_core::text::digest::sha256_hex;
 
 use crate::documents::compare;
@@ -102,6 +104,7 @@ impl Story {
             mode_strict: false,
             goal_body: GOAL,
             instructions: &[],
+            scope: Scope::new(&RepoConfig::default()),
             run_state: &self.run_state,
             feedback: &self.feedback,
             notes: self.notes.clone(),

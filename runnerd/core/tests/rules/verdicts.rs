@@ -217,6 +217,19 @@ fn the_root_is_not_done_while_nothing_differs_from_the_base() {
 }
 
 #[test]
+fn a_claim_of_which_nothing_is_in_the_scope_is_refused() {
+    let case = |status, outside: &[&str], changed_code| {
+        let outside: Vec<String> = outside.iter().map(|path| (*path).to_owned()).collect();
+        let finding = SessionFinding { reverted: outside.clone(), outside, changed_code, ..finding(legal()) };
+        Told::of(answered(status), legal()).with_finding(finding)
+    };
+    check_rule(&case(AnswerStatus::Done, &["lib/x"], false), SessionRule::Scope);
+    assert_eq!(case(AnswerStatus::Done, &["lib/x"], true).after([]).name(), PhaseName::Guard);
+    assert_eq!(case(AnswerStatus::Done, &[], false).after([]).name(), PhaseName::Guard);
+    check(&case(AnswerStatus::Retry, &["lib/x"], false), [], &Verdict::Retry);
+}
+
+#[test]
 fn strict_mode_keeps_planners_from_code_and_workers_from_plans() {
     let code = || SessionFinding { changed_code: true, ..finding(legal()) };
     for status in [AnswerStatus::Done, AnswerStatus::Retry] {

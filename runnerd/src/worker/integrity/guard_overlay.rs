@@ -62,7 +62,7 @@ pub(crate) fn apply(
     let made = created.into_iter().map(str::to_owned).collect();
     let form = |(path, file): (&String, &DefinitionFile)| Ok::<_, GitError>((path.clone(), file.form(&repository)?));
     let placed = files.iter().map(form).collect::<Result<_, _>>()?;
-    move_away(context, &GuardOverlay { iter, moved: find_blocking_paths(context, diff), laid: placed, made })?;
+    move_away(context, &GuardOverlay { iter, moved: find_blocking_paths(context, &diff.paths), laid: placed, made })?;
     write_files(context, &files)
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn restore_accepted(
     diff: &DefinitionDiff,
 ) -> Result<(), EffectError> {
     let _open = open_parents(context, &diff.paths);
-    for path in find_blocking_paths(context, diff) {
+    for path in find_blocking_paths(context, &diff.paths) {
         quarantine_path(context, iter, "definition", &path)?;
     }
     write_files(context, &accepted_files(context, accepted, diff)?)
@@ -141,6 +141,52 @@ pub(crate) fn revert(context: &RunContext) -> Result<(), EffectError> {
 
 /// Resets these paths to their state in a commit. Anything but a file or a link in their place is moved to the record.
 pub(crate) fn restore_paths(context: &RunContext, iter: u32, commit: &Id, paths: &[String]) -> Result<(), EffectError> {
+    let files = files_at(context, commit, paths)?;
+    let _open = open_parents(context, paths);
+    for path in paths.iter().filter(|path| !files.contains_key(*path)) {
+        // The change removed it; From has what was there.
+        remove_path(&context.layout.path(path))?;
+    }
+    for path in files.keys() {
+        clear_way(context, iter, path)?;
+    }
+    write_files(context, &files)
+}
+
+/// Resets these paths to their state in a commit, whatever is in the way of their files; what is there must be kept
+/// elsewhere. A folder in the way may hold files that git ignores: it is saved in the record.
+pub(crate) fn restore_changed_paths(
+    context: &RunContext,
+    iter: u32,
+    commit: &Id,
+    paths: &[String],
+) -> Result<(), EffectError> {
+    let files = files_at(context, commit, paths)?;
+    let _open = open_parents(context, paths);
+    for path in find_blocking_paths(context, paths) {
+        let file = context.layout.path(&path);
+        if std::fs::symlink_metadata(&file).is_ok_and(|found| found.is_dir()) {
+            quarantine_path(context, iter, "scope", &path)?;
+        } else {
+            remove_path(&file)?;
+            sync_parent(&file)?;
+        }
+    }
+    for path in paths.iter().filter(|path| !files.contains_key(*path)) {
+        for folder in parent_dirs(path).collect::<Vec<_>>().into_iter().rev() {
+            // Anything else that is there stays, and so does its folder.
+            let _ = std::fs::remove_dir(context.layout.path(folder));
+        }
+    }
+    write_files(context, &files)
+}
+
+/// Returns those of these paths that have a file in a commit, each as a checkout by the commit's attributes writes it.
+fn files_at(
+    context: &RunContext,
+    commit: &Id,
+    paths: &[String],
+) -> Result<BTreeMap<String, DefinitionFile>, EffectError> {
     let repository = context.repository()?;
     let mut expected = GuardDefinition::new();
     for path in paths {
@@ -150,18 +196,7 @@ pub(crate) fn restore_paths(context: &RunContext, iter: u32, commit: &Id, paths:
             expected.extend(entry.as_ref().and_then(entry_form).map(|form| (path, form)));
         }
     }
-    let _open = open_parents(context, paths);
-    for path in paths.iter().filter(|path| !expected.contains_key(*path)) {
-        // The change removed it; From has what was there.
-        remove_path(&context.layout.path(path))?;
-    }
-    for path in paths.iter().filter(|path| expected.contains_key(*path)) {
-        clear_way(context, iter, path)?;
-    }
-    write_files(
-        context,
-        &checkout_files(&repository, &expected, paths.iter().filter(|path| expected.contains_key(*path)))?,
-    )
+    Ok(checkout_files(&repository, &expected, paths.iter().filter(|path| expected.contains_key(*path)))?)
 }
 
 /// Moves to the record what keeps a file from being written: a folder or the like in its place, anything but a folder on
@@ -214,9 +249,9 @@ fn accepted_files(
 }
 
 /// Lists what is in the way of the accepted files: at their paths, or in the place of a folder on the way to one.
-fn find_blocking_paths(context: &RunContext, diff: &DefinitionDiff) -> Vec<String> {
+fn find_blocking_paths(context: &RunContext, paths: &[String]) -> Vec<String> {
     let mut blocking: Vec<String> = Vec::new();
-    for path in &diff.paths {
+    for path in paths {
         let is_folder =
             |path: &str| std::fs::symlink_metadata(context.layout.path(path)).is_ok_and(|found| found.is_dir());
         let first = parent_dirs(path).find(|folder| !is_folder(folder)).unwrap_or(path);

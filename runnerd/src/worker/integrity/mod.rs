@@ -12,6 +12,7 @@ pub(crate) mod path_content;
 pub(crate) mod permissions;
 pub(crate) mod quarantine;
 pub(crate) mod restore;
+pub(crate) mod scope;
 pub(crate) mod secret_scan;
 pub(crate) mod unreadable;
 pub(crate) mod watched;

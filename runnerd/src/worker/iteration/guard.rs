@@ -13,6 +13,7 @@ use runner_core::guard::flakes;
 use runner_core::guard::test_results::{self, first_record};
 use runner_core::iteration::{DiscardedChange, GuardEnd, GuardEndKind, IterationOutcome, WorkResult};
 use runner_core::publish;
+use runner_core::scope;
 use runner_core::text::fence::one_line;
 use runner_git::{CommitEntry, EntryKind, GitError, Id, Repository, SnapshotRequest, WorktreeChange};
 use runner_process::Mark;
@@ -28,6 +29,7 @@ use crate::worker::integrity::guard_overlay;
 use crate::worker::integrity::hold_back::hold_back_rule;
 use crate::worker::integrity::ignored;
 use crate::worker::integrity::restore::{self, RestoreReport, RestoreRequest};
+use crate::worker::integrity::scope::{ScopeRequest, restore_outside};
 use crate::worker::integrity::unreadable;
 use crate::worker::iteration::inspect;
 use crate::worker::iteration::relay;
@@ -120,7 +122,11 @@ pub(crate) async fn run_check(
         let written = paths_written_since(context, &before)?;
         let end = GuardEnd { wrote: written, ..end }.with_discarded(&discarded);
         let suspects = find_suspects(context, loaded, &before, &end)?;
-        restore_after_guard(context, loaded, work, GuardEnd { suspects, ..end })
+        let end = restore_after_guard(context, loaded, work, GuardEnd { suspects, ..end })?;
+        if let Some(reason) = scope::describe_guard_writes(&end.outside) {
+            record::append_file(context, &log, format!("\n{reason}\n").as_bytes())?;
+        }
+        Ok(end)
     })
 }
 
@@ -224,6 +230,14 @@ fn restore_after_guard(
         baseline: None,
     };
     let report = restore::restore_after_process(context, &repository, loaded, request)?;
+    let diff = definition::noted_diff(context, work.task.iter)?;
+    let is_reverting = diff.effective_policy(loaded.policy.on_change) == ChangePolicy::Revert;
+    let request = ScopeRequest {
+        exempt: if is_reverting { &diff.paths } else { &[] },
+        ..ScopeRequest::new(work.task.iter, PhaseName::Guard)
+    };
+    let outside = restore_outside(context, &repository, loaded, request)?;
+    let end = end.with_outside(&outside);
     inspect::scan_changes(context, &repository, loaded)?;
     let RestoreReport { history, elsewhere, mut reverted, moved_refs, .. } = report;
     if history.is_some() || elsewhere.is_some() {
@@ -232,12 +246,12 @@ fn restore_after_guard(
         let kept = format!("{}-work", publish::rescue_ref(&context.run, work.task.iter));
         repository.force_runner_ref(&kept, &before)?;
     }
-    let diff = definition::noted_diff(context, work.task.iter)?;
-    if diff.effective_policy(loaded.policy.on_change) == ChangePolicy::Revert {
+    if is_reverting {
         reverted.extend_from_slice(&diff.paths);
     }
+    reverted.extend_from_slice(&outside);
     let review_required = is_review_required(context, loaded, &end, &diff)?;
-    Ok(GuardEnd { history, elsewhere, reverted, moved_refs, departure: diff, review_required, ..end })
+    Ok(GuardEnd { history, elsewhere, reverted, outside, moved_refs, departure: diff, review_required, ..end })
 }
 
 /// Whether a person has to review what the guard passed: tests are lost, and its definition differs, before it ran or

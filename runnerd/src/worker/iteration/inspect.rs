@@ -21,6 +21,7 @@ use crate::store::SavedTree;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::ignored;
 use crate::worker::integrity::restore::{self, RestoreRequest};
+use crate::worker::integrity::scope::{self, ScopeRequest};
 use crate::worker::integrity::secret_scan;
 use crate::worker::load::CommittedState;
 
@@ -44,6 +45,11 @@ pub(crate) fn inspect_session(
         let text = text.as_deref();
         redact_finding(examine_agent_tree(loaded, task, session.answer(), text).finding, text, &context.secrets)
     };
+    let outside = if was_moved {
+        Vec::new()
+    } else {
+        scope::restore_outside(context, &repository, loaded, ScopeRequest::new(task.iter, PhaseName::Work))?
+    };
     let head = repository.head()?.commit();
     let changes = scan_changes(context, &repository, loaded)?;
     ignored::compare_after_session(context, &repository, loaded)?;
@@ -60,14 +66,23 @@ pub(crate) fn inspect_session(
         let committed = head.map(|head| repository.changed_paths(commit, &head)).transpose()?;
         Ok(committed.unwrap_or_default())
     };
-    let has_code = |paths: &[Vec<u8>]| paths.iter().any(|path| is_code_path(path));
+    // A restored path may differ in a commit of the session.
+    let is_code = |path: &Vec<u8>| is_code_path(path) && !outside.contains(&String::from_utf8_lossy(path).into_owned());
+    let has_code = |paths: &[Vec<u8>]| paths.iter().any(is_code);
     let changes = [uncommitted.clone(), committed(&loaded.commit)?].concat();
     let base = loaded.run_state.base.as_deref().and_then(|base| base.parse::<Id>().ok()).unwrap_or(loaded.commit);
     // Even a commit that changes nothing counts: what a session leaves on the branch belongs to a receipt.
     let has_moved = head != Some(loaded.commit);
+    let has_earlier_code = || {
+        Ok::<_, EffectError>(
+            !outside.is_empty()
+                && repository.changed_paths(&base, &loaded.commit)?.iter().any(|path| is_code_path(path)),
+        )
+    };
     let mut reverted = report.reverted;
     // Untracked by the session, but still tracked by the runner.
     reverted.extend(untracked);
+    reverted.extend_from_slice(&outside);
     reverted.sort();
     reverted.dedup();
     let dirty_submodules = repository.find_dirty_submodules()?;
@@ -76,10 +91,12 @@ pub(crate) fn inspect_session(
         changed: has_moved || !changes.is_empty() || !reverted.is_empty() || was_moved || !dirty_submodules.is_empty(),
         history: report.history,
         elsewhere: report.elsewhere,
+        scope: None,
         tree,
         changed_code: has_code(&changes),
-        changed_since_base: has_code(&uncommitted) || has_code(&committed(&base)?),
+        changed_since_base: has_code(&uncommitted) || has_code(&committed(&base)?) || has_earlier_code()?,
         reverted,
+        outside,
         moved_refs: report.moved_refs,
         dirty_submodules,
     })
