@@ -43,6 +43,8 @@ words! {
         Receipt = "receipt",
         /// No session changes the runner's own files, including configuration and templates.
         Owned = "owned",
+        /// No iteration changes a file outside of the scope of its run.
+        Scope = "scope",
         /// A person's commit makes only changes that a person may make.
         Person = "person",
         /// A start, a baseline and a resume change only what they are meant to change.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
+use protocol::verify::AuditRule;
 use protocol::words::RunStatus;
 
 use crate::play::{ExpectedRow, RunPlay, sample};
@@ -87,6 +88,28 @@ fn a_sessions_commits_count_by_what_they_change_together() {
     assert_eq!(changed, "D\tsrc/a.rs\nA\tsrc/b.rs");
     assert_eq!(rescue(&play, "lib/a.rs"), "a");
     assert_proven(&play);
+}
+
+#[test]
+fn an_iteration_that_changes_a_file_outside_is_a_violation_and_a_persons_commit_is_none() {
+    let play = scoped_play(2);
+    play.script().step(1, "echo new > src/a.rs; answer retry 'Not yet.'").step(2, "answer retry 'Nor now.'");
+    play.run().exits(4);
+    play.repo.write("lib/b.rs", "mine\n").commit("Change it by hand");
+    assert_proven(&play);
+    let genuine = play.repo.head();
+    let message = play.repo.git(&["log", "-1", "--format=%B", "HEAD~1"]);
+    play.repo.git(&["reset", "-q", "--hard", "HEAD~2"]);
+    let from = play.repo.head();
+    play.repo.git(&["checkout", "-q", "ORIG_HEAD~1", "--", "."]);
+    play.repo.write("lib/b.rs", "evil\n").git(&["add", "-A"]);
+    play.repo.git(&["commit", "-q", "--no-verify", "--cleanup=verbatim", "-m", &(message + "\n")]);
+    assert_ne!(from, play.repo.head());
+    let output = play.home.ctl_in(&play.repo, &["verify", "--json"]);
+    let report = crate::audits::parse_report(&output);
+    let found: Vec<_> = report.findings.iter().filter(|finding| finding.rule == AuditRule::Scope).collect();
+    assert!(found.len() == 1 && found[0].at == "lib/b.rs", "{report:#?}");
+    play.repo.git(&["reset", "-q", "--hard", &genuine]);
 }
 
 #[test]

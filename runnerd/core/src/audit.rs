@@ -19,6 +19,7 @@ mod person_commits;
 mod plan;
 mod prompts;
 mod reviews;
+mod scope;
 mod signatures;
 mod state;
 mod tips;

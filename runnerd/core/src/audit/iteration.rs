@@ -16,6 +16,7 @@ use super::guard_definition::SessionDefinition;
 use super::net_diff::NetDiff;
 use super::ownership::{self, CommitKind};
 use super::prompts::{self, PromptCheck, PromptSources};
+use super::scope::ScopeAudit;
 use super::state::AuditedState;
 use super::trailers;
 use crate::files::layout;
@@ -85,6 +86,14 @@ impl IterationAudit<'_> {
         self.check_files(&replayed, &after, findings);
         self.check_receipt(&replayed, findings);
         self.check_guard_paths(findings);
+        let scope_audit = ScopeAudit {
+            from: self.from,
+            net: self.net,
+            reverted: &self.to.run_state.reverted,
+            accepted: self.accepted,
+            verdict: &replayed.outcome.verdict,
+        };
+        scope_audit.check(findings);
         rebuilt
     }
 

@@ -77,6 +77,8 @@ pub(crate) struct Live {
     /// What the rules say about it.
     pub(crate) examined: Option<TreeExamination>,
     pub(crate) found: BTreeMap<&'static str, Found>,
+    /// What was restored outside of the scope, by phase.
+    pub(crate) outside: BTreeMap<&'static str, Vec<String>>,
     /// Tip and work tree when the guard first ran.
     pub(crate) before_guard: Option<(String, Files)>,
     /// How the guard's definition differed from the accepted one.

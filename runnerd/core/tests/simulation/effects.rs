@@ -205,18 +205,25 @@ impl Course {
         let loaded = self.loaded(task)?;
         self.agents_tree();
         self.may_die()?;
-        let Found { history, elsewhere, reverted, .. } =
-            self.undo(&loaded, After { phase: "work", iter: task.iter, tree: None })?;
+        let after = After { phase: "work", iter: task.iter, tree: None };
+        let Found { history, elsewhere, mut reverted, .. } = self.undo(&loaded, after)?;
         self.witness.nothing_is_lost(&self.repository, &[]).map_err(Halt::Broken)?;
         let is_put_back = history.is_some() || elsewhere.is_some();
+        let outside = if is_put_back { Vec::new() } else { self.restore_outside(&loaded, after, &[])? };
+        reverted.extend_from_slice(&outside);
         let tree =
             if is_put_back { TreeFinding::UNTOUCHED } else { self.examined(&loaded, task, session.answer()).finding };
         let mut changed = self.repository.changes();
         changed.extend(self.committed_since(&loaded.commit));
         let base = loaded.run_state.base.clone().unwrap_or_default();
-        let is_code = |path: &String| !path.starts_with(".runner/");
-        let since_base =
-            self.repository.changes().iter().any(is_code) || self.committed_since(&base).iter().any(is_code);
+        let is_code = |path: &String| !path.starts_with(".runner/") && !outside.contains(path);
+        let has_earlier_code = || {
+            let (base, from) = (&self.repository.commit(&base).files, &self.repository.commit(&loaded.commit).files);
+            !outside.is_empty() && differing(base, from).any(|path| !path.starts_with(".runner/"))
+        };
+        let since_base = self.repository.changes().iter().any(is_code)
+            || self.committed_since(&base).iter().any(is_code)
+            || has_earlier_code();
         Ok(IterationEvent::Inspected(SessionFinding {
             changed: self.repository.tip != loaded.commit || !changed.is_empty() || !reverted.is_empty() || is_put_back,
             changed_code: changed.iter().any(is_code),
@@ -224,6 +231,7 @@ impl Course {
             history,
             elsewhere,
             reverted,
+            outside,
             ..SessionFinding::new(tree)
         }))
     }
@@ -335,15 +343,23 @@ impl Course {
         let Found { history, elsewhere, mut reverted, .. } = self.undo(&loaded, after)?;
         self.witness.nothing_is_lost(&self.repository, &[layout::TREE]).map_err(Halt::Broken)?;
         let departure = self.live.departure.clone();
-        if departure.effective_policy(loaded.policy.on_change) == ChangePolicy::Revert {
+        let is_reverting = departure.effective_policy(loaded.policy.on_change) == ChangePolicy::Revert;
+        let outside = if history.is_some() || elsewhere.is_some() {
+            Vec::new()
+        } else {
+            self.restore_outside(&loaded, after, if is_reverting { &departure.paths } else { &[] })?
+        };
+        if is_reverting {
             reverted.extend_from_slice(&departure.paths);
         }
+        reverted.extend_from_slice(&outside);
+        let end = end.with_outside(&outside);
         let has_changed = !departure.merged_with(&self.departure(&loaded)).paths.is_empty();
         let record = end.tests.as_ref().filter(|_| end.outcome() == GuardOutcome::Pass).map(test_results::first_record);
         let review_required = record.is_some_and(|record| {
             test_results::is_review_required(&loaded.tests, &record, (loaded.policy.on_change, has_changed))
         });
-        let end = GuardEnd { history, elsewhere, reverted, departure, review_required, ..end };
+        let end = GuardEnd { history, elsewhere, reverted, outside, departure, review_required, ..end };
         Ok(IterationEvent::GuardEnded(end))
     }
 }

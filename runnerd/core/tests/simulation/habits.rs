@@ -90,6 +90,11 @@ fn config(random: &mut Random) -> RepoConfig {
     config.guard.flakes = !random.one_in(4);
     config.guard.command = vec!["just".to_owned(), "ci".to_owned()];
     config.guard.definition = Some(Patterns::new(DEFINITION));
+    match config.max_attempts_default {
+        2 => config.scope.write = Patterns::new(["/src", "/ci"]),
+        5 => config.scope.never = Patterns::new(["part_3.rs", "/ci/"]),
+        _ => {}
+    }
     config
 }
 

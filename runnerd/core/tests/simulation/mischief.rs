@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use runner_core::files::layout::{self, PathOwnership, path_ownership};
+use runner_core::scope::{Scope, ScopeChange};
 use runner_core::tree;
 
 use super::daemon::{Course, Lived};
@@ -66,6 +67,38 @@ impl Course {
             }
         }
         Ok(found)
+    }
+
+    /// Restores what differs from From outside of the scope, except these paths.
+    pub(crate) fn restore_outside(&mut self, from: &Loaded, after: After<'_>, exempt: &[String]) -> Lived<Vec<String>> {
+        let scope = Scope::new(&from.config);
+        let mut restored = self.live.outside.get(after.phase).cloned().unwrap_or_default();
+        let (work, held_back) = (&self.repository.work, self.repository.held_back());
+        let changes = differing(&from.files, work).filter(|path| !held_back.iter().any(|held| held == path));
+        let change = |path: &str| ScopeChange {
+            path: path.to_owned(),
+            at_from: from.files.contains_key(path),
+            is_there: work.contains_key(path),
+        };
+        let mut paths = scope.paths_to_restore(&changes.map(change).collect::<Vec<_>>());
+        paths.retain(|path| !exempt.contains(path));
+        if paths.is_empty() || self.mistake == Some(Mistake::PutNothingBack) {
+            return Ok(restored);
+        }
+        restored.extend_from_slice(&paths);
+        restored.sort();
+        restored.dedup();
+        self.seen.insert(format!("outside after {}", after.phase));
+        self.live.outside.insert(after.phase, restored.clone());
+        self.may_die()?;
+        self.keep_everything(after)?;
+        for path in paths {
+            let removed = self.repository.work.remove(&path);
+            self.witness.aside.extend(removed.map(|removed| removed.id.to_string()));
+            self.repository.work.extend(from.files.get(&path).map(|blob| (path.clone(), blob.clone())));
+            self.may_die()?;
+        }
+        Ok(restored)
     }
 
     fn is_as_at(&self, from: &Loaded) -> bool {
