@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::ReviewSignature;
 use crate::policy::Policy;
-use crate::scope::name_paths;
 use crate::tree::validate::TreeFault;
 
 pub use self::decision::{Decision, InvalidReasons, MAX_REASONS_BYTES};
@@ -468,10 +467,9 @@ fn find_breach(case: &JudgeInput<'_>) -> Option<RuleBreach> {
             ChildCounts { answered, gained },
         )),
         AnswerStatus::Done if !case.finding.outside.is_empty() && !case.finding.changed_code => {
-            let outside = name_paths(&case.finding.outside);
-            breach(SessionRule::Scope, &format!("all that this session changed is outside of it: {outside}"))
+            breach(SessionRule::Scope, &case.finding.describe_outside())
         }
-        AnswerStatus::Done if is_idle_root(case) => breach(SessionRule::RootNeedsChange, &describe_idle(case.finding)),
+        AnswerStatus::Done if is_idle_root(case) => breach(SessionRule::RootNeedsChange, &case.finding.describe_idle()),
         AnswerStatus::Decomposed if strict && case.task.role == Role::Worker => {
             breach(SessionRule::WorkerNoChildren, "the worker answered `decomposed`")
         }
@@ -485,15 +483,6 @@ fn find_breach(case: &JudgeInput<'_>) -> Option<RuleBreach> {
 /// Whether the root itself is claimed to be done although the run has changed nothing.
 fn is_idle_root(case: &JudgeInput<'_>) -> bool {
     case.task.path.len() == 1 && !case.finding.changed_since_base
-}
-
-/// Explains why the branch is empty, for the person who has to act on it.
-fn describe_idle(finding: &SessionFinding) -> String {
-    let dirty = finding.dirty_submodules.join(", ");
-    if dirty.is_empty() {
-        return "nothing differs from the base".to_owned();
-    }
-    format!("all that was changed lies uncommitted inside of a submodule: commit it there ({dirty})")
 }
 
 fn judge_by_status(case: &JudgeInput<'_>) -> SessionJudgement {

@@ -5,7 +5,8 @@
 use jiff::Timestamp;
 use protocol::words::VerdictName;
 
-use super::{FaultKind, RuleBreach, SessionRule, StopCause, Verdict};
+use super::{FaultKind, RuleBreach, SessionFinding, SessionRule, StopCause, Verdict};
+use crate::scope::name_paths;
 use crate::tree::validate::TreeLimit;
 
 impl Verdict {
@@ -77,6 +78,22 @@ impl SessionRule {
     /// Returns the rule at the beginning of a breach's details.
     pub(crate) fn parse(detail: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|rule| detail.starts_with(rule.as_str()))
+    }
+}
+
+impl SessionFinding {
+    /// Explains why the branch is empty, for the person who has to act on it.
+    pub(super) fn describe_idle(&self) -> String {
+        let dirty = self.dirty_submodules.join(", ");
+        if dirty.is_empty() {
+            return "nothing differs from the base".to_owned();
+        }
+        format!("all that was changed lies uncommitted inside of a submodule: commit it there ({dirty})")
+    }
+
+    /// Explains that nothing of a claim is in the scope of the run.
+    pub(super) fn describe_outside(&self) -> String {
+        format!("all that this session changed is outside of it: {}", name_paths(&self.outside))
     }
 }
 
