@@ -441,13 +441,31 @@ fn branch_in_the_way_is_given_a_name_that_is_free() {
 #[test]
 fn what_is_no_branch_is_in_the_way_by_its_whole_name() {
     let fixture = Fixture::new();
-    fixture.git(&["update-ref", "refs/runner/raw", "HEAD"]);
-    let error = fixture.repository().set_runner_ref("refs/runner/raw/x/0001", &fixture.head()).unwrap_err();
+    fixture.git(&["update-ref", "refs/notes/raw", "HEAD"]);
+    let error = fixture.repository().check_ref_conflict("refs/notes/raw/x/0001").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the reference `refs/runner/raw` is in the way of `refs/runner/raw/x/0001`: git cannot hold both"
+        "the reference `refs/notes/raw` is in the way of `refs/notes/raw/x/0001`: git cannot hold both"
     );
-    assert!(error.remedy().unwrap().ends_with(" for-each-ref refs/runner/raw"));
+    assert!(error.remedy().unwrap().ends_with(" for-each-ref refs/notes/raw"));
+}
+
+#[test]
+fn what_is_in_the_way_of_a_reference_of_the_runner_is_renamed() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        let (head, name) = (fixture.head(), "refs/runner/raw/x/0001");
+        fixture.git(&["update-ref", "refs/runner/raw", "HEAD"]);
+        fixture.git(&["symbolic-ref", "refs/runner/raw2", "refs/heads/main"]);
+        fixture.git(&["pack-refs", "--all"]);
+        let repository = fixture.repository().with_engine(engine);
+        repository.set_runner_ref(name, &head).unwrap();
+        repository.set_runner_ref("refs/runner/raw2/x", &head).unwrap();
+        let kept = fixture.git(&["for-each-ref", "--format=%(refname)", "refs/runner", "refs/moved"]);
+        let moved = |ending: &str| format!("refs/moved/runner/{ending}-{head}");
+        let expected = [moved("raw"), moved("raw2"), name.to_owned(), "refs/runner/raw2/x".to_owned()];
+        assert_eq!(kept.trim(), expected.join("\n"), "{engine:?}");
+    }
 }
 
 #[test]
