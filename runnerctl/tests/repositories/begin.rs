@@ -378,8 +378,8 @@ fn the_file_of_a_goal_is_not_in_the_way_and_not_committed() {
 fn what_a_start_names_for_nothing_is_refused() {
     let (home, repo) = home();
     let _daemon = home.daemon();
-    let typo = home.ctl_in(&repo, &["start", "--yes", "-m", "Do it.", "--onto", "mian"]);
-    assert!(typo.exits(2).stderr.contains("--onto: there is no branch mian"), "{}", typo.stderr);
+    let typo = home.ctl_in(&repo, &["start", "--yes", "-m", "Do it.", "--onto", "mainly"]);
+    assert!(typo.exits(2).stderr.contains("--onto: there is no branch mainly"), "{}", typo.stderr);
     let queued = home.ctl_in(&repo, &["start", "--yes", "-m", "Wash the car", "--queue-only"]);
     queued.exits(0);
     let nobody = home.ctl_in(&repo, &["cancel", "--run", ""]);
