@@ -12,7 +12,8 @@ say "writing schemas/"
 cargo run --locked --quiet --example schemas
 cargo run --locked --quiet --bin runner-eval -- schemas schemas
 say "writing the web view's schema, and docs/"
-UPDATE_GENERATED=1 cargo test --locked --quiet --workspace --lib --test contract --test reference --test rules -- \
+# shellcheck disable=SC2086
+UPDATE_GENERATED=1 cargo test --locked --quiet $default_crates --lib --test contract --test reference --test rules -- \
     the_schema the_page the_reference_page_is_current
 if [ -d runner-ui/web/node_modules ]; then
     say "writing runner-ui/web/src/wire.ts"

@@ -20,4 +20,4 @@ while [ $# -gt 0 ]; do
     shift 2
 done
 cd -- "$root"
-SEED=$seed RUNS=$runs exec cargo test --locked --package runner-core --test simulation -- --nocapture whatever
+SEED=$seed RUNS=$runs exec cargo test --locked --package runner-simulation --lib -- --nocapture whatever

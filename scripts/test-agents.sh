@@ -43,4 +43,5 @@ else
     are_in "$RUNNER_AGENTS" || install_into "$RUNNER_AGENTS"
 fi
 export RUNNER_AGENTS
-exec scripts/test.sh --workspace --test agents --profile agents "$@"
+# shellcheck disable=SC2086
+exec scripts/test.sh $default_crates --test agents --profile agents "$@"

@@ -1,6 +1,5 @@
 #!/bin/sh
 # Builds the workspace and runs its tests: scripts/test.sh [ARGUMENTS OF `cargo nextest run` OR `cargo test`]
-# With arguments the documentation's examples are left out.
 set -eu
 
 # shellcheck source=scripts/tools.sh
@@ -9,18 +8,16 @@ find_tools
 
 cd -- "$root"
 say "building the workspace"
-cargo build --locked --workspace
-if [ $# -eq 0 ]; then
-    say "running the documentation's examples"
-    cargo test --locked --workspace --doc --quiet
-    set -- --workspace
-    # Its tests have a profile of their own: without them a fresh clone builds for half a minute less.
-    ! cargo nextest --version >/dev/null 2>&1 || set -- "$@" --exclude runner-git
-fi
+# With examples: cargo chooses the features of dependencies as for tests.
+# shellcheck disable=SC2086
+cargo build --locked $default_crates --bins --examples
 if cargo nextest --version >/dev/null 2>&1; then
     say "running the tests with cargo nextest"
+    # shellcheck disable=SC2086
+    [ $# -gt 0 ] || set -- $default_crates
     exec cargo nextest run --locked "$@"
 fi
+[ $# -gt 0 ] || set -- --workspace
 # The real agents are there only where scripts/test-agents.sh has installed them.
 case " $* " in
     *" --test agents "* | *" -- "*) others= ;;

@@ -214,7 +214,9 @@ impl Source {
 
     /// Whether the whole file is for tests.
     fn is_test(&self) -> bool {
-        self.path.contains("/tests/") || self.path.ends_with("/tests.rs") || self.path.starts_with("runnerd/testkit/")
+        let is_for_tests =
+            ["runnerd/testkit/", "runnerd/simulation/"].iter().any(|folder| self.path.starts_with(folder));
+        is_for_tests || self.path.contains("/tests/") || self.path.ends_with("/tests.rs")
     }
 
     /// Returns the module of the daemon that it belongs to.
@@ -310,6 +312,20 @@ fn the_arrows_have_no_cycle() {
         left.retain(|(_, below)| below.iter().any(|name| names.contains(name)));
         assert!(left.len() < names.len(), "these use each other: {names:?}");
     }
+}
+
+#[test]
+fn no_example_of_the_documentation_is_code_that_nobody_runs() {
+    let mut findings = String::new();
+    for Source { path, text } in sources() {
+        let fence =
+            |line: &str| line.trim().strip_prefix("//").map(|line| line.trim_start_matches(['/', '!', ' ']).to_owned());
+        let fences = text.lines().filter_map(fence).filter(|line| line.starts_with("```"));
+        for opening in fences.step_by(2).filter(|line| line != "```text") {
+            let _ = writeln!(findings, "  {path}: {opening}");
+        }
+    }
+    none(&findings, "tests of the documentation are not run: make it a test, or text");
 }
 
 #[test]

@@ -2,7 +2,9 @@
 //! a clock.
 //!
 //! Everything that happens is derived from a seed, which a failure prints. `SEED` and `RUNS` choose others: see
-//! `scripts/simulate.sh`.
+//! `scripts/simulate.sh`. A crate of its own, so that the default tests build without it.
+
+#![cfg(test)]
 
 mod agent;
 mod approval;
@@ -51,7 +53,6 @@ const UNTIL_CAUGHT: u64 = 400;
 /// Maximum number of failures to print.
 const SHOWN: usize = 5;
 
-#[expect(clippy::disallowed_methods, reason = "the person who runs the tests chooses the seeds")]
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
