@@ -5,7 +5,7 @@ use std::fs;
 
 use protocol::words::RunStatus;
 use runner_testkit::invariants::list_verdicts;
-use runner_testkit::{Home, Repo};
+use runner_testkit::{Home, ReceiptCommit, Repo};
 
 /// A required filter, whose program works only once a file with this name exists.
 fn with_filter(home: &Home) -> Repo {
@@ -194,4 +194,28 @@ fn removed_attributes_leave_nothing_behind_that_holds_the_run() {
     assert_eq!(repo.git(&["status", "--porcelain"]), "");
     home.ctl_in(&repo, &["verify", "--strict"]).exits(0);
     repo.assert_sound();
+}
+
+/// What was judged is what is committed: an unknown encoding would leave it out.
+#[test]
+fn attributes_of_a_session_or_a_guard_keep_nothing_out() {
+    let rule = "echo '* working-tree-encoding=BOGUS' > src/.gitattributes";
+    for (by_session, by_guard) in
+        [(rule, "true"), (&*format!("{rule}; git add -A; git commit -qm Mine"), "true"), ("true", rule)]
+    {
+        let home = Home::new();
+        let repo = home.scripted_repo("bogus");
+        repo.write("src/old", "old\n").commit("Base");
+        repo.script().guard_always(&format!("grep -q new src/new || exit 1; {by_guard}"));
+        repo.script()
+            .step(1, &format!("echo new > src/new; echo changed > src/old; {by_session}; answer done 'Done.'"));
+        let _daemon = home.daemon();
+        home.run(&repo, &["--id", "x", "-m", "Do it."]).exits(0);
+        assert_eq!(repo.git(&["show", "HEAD:src/new", "HEAD:src/old"]), "new\nchanged", "{by_session}, {by_guard}");
+        assert!(repo.git(&["ls-files", "src/.gitattributes"]).is_empty(), "{by_session}, {by_guard}");
+        let receipt = ReceiptCommit::read(&repo, "HEAD");
+        assert_eq!(receipt.trailer("Runner-Reverted"), Some("src/.gitattributes"), "{by_session}, {by_guard}");
+        assert_eq!(repo.meta(1).held_back, [""; 0], "{by_session}, {by_guard}");
+        repo.assert_sound();
+    }
 }

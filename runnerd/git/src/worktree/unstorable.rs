@@ -35,6 +35,8 @@ pub struct UnstorableFile {
     why: String,
     /// What a person can do about it.
     remedy: String,
+    /// Whether a filter or an encoding of its attributes refuses it.
+    is_refused: bool,
 }
 
 impl UnstorableFile {
@@ -72,6 +74,12 @@ impl Repository {
         Ok(())
     }
 
+    /// Returns those of the changes that a filter or an encoding of their attributes refuses.
+    pub fn find_refused(&self, changes: &[WorktreeChange]) -> Result<Vec<String>, GitError> {
+        let found = self.find_unstorable(&self.open()?, changes)?;
+        Ok(found.iter().filter(|found| found.is_refused).map(UnstorableFile::display_path).collect())
+    }
+
     /// Fails if a folder that cannot be listed may hold something that a commit would have: HEAD has files in it, or it is
     /// not ignored.
     pub fn check_unlisted(&self, folder: &Path, error: &io::Error) -> Result<(), GitError> {
@@ -90,7 +98,7 @@ impl Repository {
             return Ok(());
         }
         let (why, remedy) = (error.to_string(), path_remedy(folder, error));
-        Err(UnstorableFile { path, why, remedy }.into_error())
+        Err(UnstorableFile { path, why, remedy, is_refused: false }.into_error())
     }
 
     /// Returns the changes that git cannot store, tracked or not.
@@ -110,7 +118,7 @@ impl Repository {
                 StoreProbe::Plain => {}
                 StoreProbe::Converted => converted.push(path),
                 StoreProbe::Unstorable(why, remedy) => {
-                    unstorable.push(UnstorableFile { path: path.to_owned(), why, remedy });
+                    unstorable.push(UnstorableFile { path: path.to_owned(), why, remedy, is_refused: false });
                 }
             }
         }
@@ -145,6 +153,7 @@ impl Repository {
                 path: path.to_owned(),
                 why: "git does not take it".to_owned(),
                 remedy: format!("fix what is at {}", file.display()),
+                is_refused: false,
             }
         }))
     }
@@ -256,6 +265,7 @@ impl<'a> StorabilityCheck<'a> {
             }
             None => format!("fix what is at {}", file.display()),
         };
-        UnstorableFile { path: path.to_owned(), why: message.unwrap_or("git does not take it").to_owned(), remedy }
+        let why = message.unwrap_or("git does not take it").to_owned();
+        UnstorableFile { path: path.to_owned(), why, remedy, is_refused: true }
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod move_path;
 pub(crate) mod path_content;
 pub(crate) mod permissions;
 pub(crate) mod quarantine;
+mod refusing_rules;
 pub(crate) mod restore;
 pub(crate) mod scope;
 pub(crate) mod secret_scan;

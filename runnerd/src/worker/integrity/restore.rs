@@ -24,6 +24,7 @@ use crate::worker::integrity::git_dir;
 use crate::worker::integrity::hold_back::hold_back_rule;
 use crate::worker::integrity::path_content::{PathContent, is_absent, is_executable, put_file, read_content};
 use crate::worker::integrity::quarantine::Quarantine;
+use crate::worker::integrity::refusing_rules::RefusingRules;
 use crate::worker::integrity::unreadable;
 use crate::worker::load::{CommittedState, LoadError};
 
@@ -192,6 +193,12 @@ impl Restorer<'_> {
             report.add_reverted(inside.restored);
             report.moved_refs = inside.moved_refs;
             self.save_report(&report)?;
+        }
+        if self.request.baseline.is_none() {
+            let rules = RefusingRules::find(self.context, self.repository, self.request.from)?;
+            report.add_reverted(rules.paths().iter().cloned());
+            self.save_report(&report)?;
+            rules.restore(self.context, self.request.iter)?;
         }
         // Rescued and restored paths may include files.
         if report != RestoreReport::default() {
