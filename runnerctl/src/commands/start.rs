@@ -329,7 +329,9 @@ fn render_guard_files(guard: &GuardFiles) -> String {
         return watched;
     }
     let unknown = guard.unknown.iter().map(|command| sanitize(command)).collect::<Vec<_>>().join(", ");
-    let text = format!("this guard runs files that are not watched: {unknown}; name them in [guard] definition");
+    let text = format!(
+        "this guard runs files that are not watched: {unknown}\n  if they check something, name them in [guard] definition"
+    );
     format!("{watched}{}\n", paint(WARN, &text))
 }
 
@@ -419,7 +421,8 @@ mod tests {
         let guard = GuardFiles { watched: vec!["justfile".to_owned()], is_blind: false, unknown };
         insta::assert_snapshot!(strip_str(&render_guard_files(&guard)), @r#"
         guard: watching justfile for changes
-        this guard runs files that are not watched: justfile: sh "$(pick)"; name them in [guard] definition
+        this guard runs files that are not watched: justfile: sh "$(pick)"
+          if they check something, name them in [guard] definition
         "#);
     }
 

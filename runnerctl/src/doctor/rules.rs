@@ -412,7 +412,7 @@ pub(crate) fn check_guard_files(guard: &GuardFiles, facts: &RepositoryFacts) -> 
         _ if !guard.unknown.is_empty() => DoctorCheck::warn(
             "guard files",
             format!("this guard runs files that are not watched: {}", guard.unknown.join(", ")),
-            format!("name them: {set}; if there are none: '[]'"),
+            format!("if they check something, name them: {set}; if not: '[]'"),
         )
         .with_details(
             Some(format!("watched for changes: {files}")).filter(|_| !files.is_empty()).into_iter().collect(),

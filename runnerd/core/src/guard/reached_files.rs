@@ -388,6 +388,11 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
         Ok(self.lookups <= MAX_LOOKUPS && self.files.read_file(path)?.is_some())
     }
 
+    /// Whether there is a file that nothing has reached so far.
+    pub(super) fn is_unwatched_file(&mut self, path: &str) -> Result<bool, A::Error> {
+        Ok(!self.reached.files.contains(path) && self.has_file(path)?)
+    }
+
     /// Reaches a file, or the files of a pattern. If none exists and that is allowed, its absence was accepted.
     fn add_optional(
         &mut self,

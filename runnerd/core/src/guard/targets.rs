@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::command::{CommandTarget, ShellCommand};
-use super::paths::{file_name, is_check_script, is_pattern, is_plain, is_specific, normalize_path, widen_pattern};
+use super::paths::{
+    after_variable, file_name, is_check_script, is_pattern, is_plain, is_specific, normalize_path, widen_pattern,
+};
 use super::reached_files::{AcceptedFiles, CommandPlace, FileWalk, MAX_DEPTH};
 use super::script::parse_commands;
 use super::tools::ScriptForm;
@@ -60,8 +62,10 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                 }
                 Some(CommandTarget::Script(words)) => paths.extend(self.script_paths(place, words, call)),
                 Some(CommandTarget::Interpreted(words)) => {
-                    paths
-                        .extend(self.script_paths(place, words, call).into_iter().filter(|path| is_check_script(path)));
+                    let (checks, others): (Vec<_>, Vec<_>) =
+                        self.script_paths(place, words, call).into_iter().partition(|path| is_check_script(path));
+                    paths.extend(checks);
+                    self.report_unwatched(place, call, &others)?;
                 }
                 Some(CommandTarget::Scripts(words)) => {
                     let words: Vec<_> =
@@ -120,6 +124,25 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
             }
         }
         Ok(targets)
+    }
+
+    /// Reports a command that runs one of these files, which more often are the program than its checks.
+    fn report_unwatched(
+        &mut self,
+        place: CommandPlace<'_>,
+        call: &ShellCommand<'_>,
+        paths: &[String],
+    ) -> Result<(), A::Error> {
+        for path in paths {
+            for folder in place.folders {
+                let near = normalize_path(folder, after_variable(path));
+                if near.map_or(Ok(false), |path| self.is_unwatched_file(&path))? {
+                    self.report_unknown(place.path, call.source);
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns the possible readings of a command, over the values of the variables in and before its program.

@@ -307,6 +307,12 @@ fn what_cannot_be_told_is_said_and_nothing_else() {
         let watched = find_files("sh check.sh", &[("check.sh", text), ("ci/a.sh", "")]);
         assert_eq!(watched.unknown, unknown, "{text}");
     }
+    let scripts = [("check.sh", "perl lib.pl\nnode ci/t.js && (cd src; python app.py)\nruby gone.rb"), ("lib.pl", "")];
+    let scripts = [scripts.as_slice(), &[("ci/t.js", ""), ("src/app.py", "")]].concat();
+    let watched = find_files("sh check.sh", &scripts);
+    assert_eq!(watched.unknown, ["check.sh: perl lib.pl", "check.sh: python app.py"]);
+    assert_eq!(paths(&find_files("python app.py", &[("app.py", "")])), ["app.py"]);
+    assert!(find_files("python app.py", &[("app.py", "")]).unknown.is_empty());
     let large = "#".repeat(1024 * 1024 + 1);
     assert_eq!(find_files("sh a.sh", &[("a.sh", &large)]).unknown, ["a.sh: it has more than a mebibyte"]);
     let many: Vec<String> = (0..300).map(|n| format!("ci/{n}.sh")).collect();
