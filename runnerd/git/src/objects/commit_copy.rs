@@ -11,6 +11,7 @@ use crate::path::display_path;
 use crate::repository::cache::SubmoduleRepository;
 use crate::repository::pinned_config::CONFIG_FILE;
 use crate::repository::program::GitCommand;
+use crate::repository::user_config::refuse_user_pipes;
 use crate::{EntryKind, GitError, Id, Repository};
 
 /// Hexadecimal digits of a SHA-256 id.
@@ -26,6 +27,7 @@ impl Repository {
     /// Submodules that are checked out here are laid out in it, each at the commit that is named, with what this
     /// repository's own folders have of it: nothing is fetched. The others are left empty.
     pub fn create_commit_copy(&self, commit: &Id, folder: &Path) -> Result<Self, GitError> {
+        refuse_user_pipes()?;
         gix::init(folder).map_err(GitError::gix("making a repository in", folder))?;
         if commit.to_string().len() == SHA256_DIGITS {
             let config = folder.join(".git/config");

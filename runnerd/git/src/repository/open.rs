@@ -16,7 +16,7 @@ use super::engine::{GitEngine, RefStore};
 use super::handle::ConfigSources;
 use super::object_cache::{GixView, ObjectCache};
 use super::preflight;
-use super::user_config::{refuse_pipe_among, refuse_user_pipes};
+use super::user_config::{refuse_named_pipes, refuse_pipe_among, refuse_user_pipes};
 use crate::durable::{MAX_WHOLE_BYTES, read_regular_file};
 use crate::git_dir_snapshot::large_files;
 use crate::{GitError, Repository};
@@ -46,6 +46,7 @@ const CORE_FILES: [&str; 7] =
 fn refuse_unreadable(git_dir: &Path) -> Result<(), GitError> {
     let files = || CORE_FILES.iter().map(|name| git_dir.join(name));
     refuse_pipe_among(files())?;
+    refuse_named_pipes(&git_dir.join("config"))?;
     refuse_large_among(files().filter(|file| !file.ends_with("index")))
 }
 

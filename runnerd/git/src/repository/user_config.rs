@@ -2,6 +2,8 @@
 //!
 //! What a session writes there affects no run in progress, but would affect the next capture.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +15,9 @@ use crate::file_state::{FileState, read_file_state};
 
 /// The setting that names a file of revoked keys.
 pub(crate) const REVOCATION_FILE_SETTING: &str = "gpg.ssh.revocationFile";
+
+/// Most files of settings that are followed from one.
+const MAX_INCLUDED: usize = 100;
 
 /// The user's own git configuration, attributes and ignore rules at one moment.
 ///
@@ -36,6 +41,7 @@ impl UserGitConfig {
 /// Returns the current file of revoked keys that the user's git is configured with: a key revoked during a run counts
 /// as revoked.
 pub fn find_revoked_keys_file() -> Result<Option<PathBuf>, GitError> {
+    refuse_user_pipes()?;
     let home = path_variable("HOME");
     let failed = || GitError::gix("reading git's settings", home.as_deref().unwrap_or(Path::new("~")));
     let settings = gix::config::File::from_globals().map_err(failed())?;
@@ -44,9 +50,38 @@ pub fn find_revoked_keys_file() -> Result<Option<PathBuf>, GitError> {
     path.map(|path| path.interpolate(context)).transpose().map_err(failed())
 }
 
-/// Fails if a file with the user's settings or rules is a pipe.
+/// Fails if a file with the user's settings or rules is a pipe, or a setting names one.
 pub fn refuse_user_pipes() -> Result<(), GitError> {
-    refuse_pipe_among(user_files())
+    refuse_pipe_among(user_files())?;
+    user_files()
+        .filter(|file| !file.ends_with("attributes") && !file.ends_with("ignore"))
+        .try_for_each(|file| refuse_named_pipes(&file))
+}
+
+/// Fails if a setting of this file, or of one that it includes, names a pipe. What cannot be read is left to git.
+pub(super) fn refuse_named_pipes(config: &Path) -> Result<(), GitError> {
+    let (home, mut files, mut at) = (path_variable("HOME"), vec![config.to_owned()], 0);
+    while let Some(file) = files.get(at).filter(|_| at < MAX_INCLUDED) {
+        let folder = file.parent().unwrap_or(Path::new("/")).to_owned();
+        let settings = gix::config::File::from_path_no_includes(file.clone(), gix::config::Source::User);
+        for section in settings.iter().flat_map(gix::config::File::sections) {
+            let is_include = section.header().name().to_ascii_lowercase().starts_with(b"include");
+            for value in section.value_names().flat_map(|name| section.values(&name)) {
+                let text = Path::new(OsStr::from_bytes(&value));
+                let path = match (text.strip_prefix("~"), &home) {
+                    (Ok(rest), Some(home)) => home.join(rest),
+                    _ if is_include || text.is_absolute() => folder.join(text),
+                    _ => continue,
+                };
+                refuse_pipe_among([path.clone()].into_iter())?;
+                if is_include && !files.contains(&path) {
+                    files.push(path);
+                }
+            }
+        }
+        at += 1;
+    }
+    Ok(())
 }
 
 /// Fails if one of these files is a pipe: nobody ever writes to it, and the program that reads it waits.

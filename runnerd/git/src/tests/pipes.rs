@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 
 use super::fixture::Fixture;
-use crate::GitDirSnapshot;
+use crate::{GitDirSnapshot, GitError, Repository};
 
 /// Takes a fingerprint later than all folders of the repository: the clock of a file system ticks every few
 /// milliseconds.
@@ -95,4 +95,18 @@ fn those_that_a_person_has_are_found_and_left_alone() {
     found.sort();
     assert_eq!(found, [".gitattributes", "dir/sub/.gitignore"].map(|path| fixture.path(path)));
     assert!(fixture.has("dir/sub/.gitignore"));
+}
+
+#[test]
+fn one_that_a_setting_names_is_refused_before_anything_reads_it() {
+    for setting in ["[core]\n\texcludesFile = {}\n", "[trace2]\n\teventTarget = {}\n", "[include]\n\tpath = more\n"] {
+        let fixture = Fixture::new();
+        let pipe = fixture.folder().join("pipe");
+        fixture.fifo(pipe.to_str().unwrap());
+        fixture.write(".git/more", format!("[core]\n\tattributesFile = {}\n", pipe.display()));
+        let config = fixture.read(".git/config") + &setting.replace("{}", &pipe.display().to_string());
+        fixture.write(".git/config", config);
+        let refused = Repository::discover(&fixture.path("a.txt")).unwrap_err();
+        assert!(matches!(&refused, GitError::Pipe { path } if *path == pipe), "{setting}: {refused}");
+    }
 }
