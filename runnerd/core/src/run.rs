@@ -306,7 +306,8 @@ fn cancelled_reason(run: &RunRecord, Blocker { what, remedy, .. }: &Blocker) -> 
          stays as it is in {}",
         run.path
     );
-    StopReason::new(message, NextSteps::from(remedy).then(Command::start_again(&run.id)))
+    let commit = "git add -A && git commit";
+    StopReason::new(message, NextSteps::from(remedy).then(commit).then(Command::start_again(&run.id)))
 }
 
 fn hold_run(run: RunRecord, why: StopReason) -> RunRecord {
