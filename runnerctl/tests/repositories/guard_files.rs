@@ -277,3 +277,19 @@ fn accepted_files_are_laid_out_as_a_checkout_lays_them_out() {
         assert!(!place.join(".runner/iterations/x/0001/swapped").exists(), "everything is as it was laid out");
     }
 }
+
+/// Python runs what it has compiled of a module if that names the same source.
+#[test]
+fn what_a_session_compiled_of_a_guards_module_is_removed_before_the_guard() {
+    let home = Home::new();
+    let repo = home.repo("guarded");
+    let guard = "test -e ci/check.py && ! ls ci/__pycache__/check.* && ls ci/__pycache__/other.pyc && test -e done.txt";
+    repo.commit_config(&repo.config().guard_command(&["sh", "-c", guard]).guard("definition = [\"/ci/*.py\"]"));
+    repo.write("ci/check.py", "import sys\n").write(".gitignore", "__pycache__/\n").commit("Check the work");
+    let caches = "mkdir ci/__pycache__; touch ci/__pycache__/check.cpython-312.pyc ci/__pycache__/other.pyc";
+    repo.script().step(1, &format!("{caches}; touch done.txt; answer done 'Done.'"));
+    let _daemon = home.daemon();
+    home.run(&repo, &["--in-place", "--id", "x", "-m", "Do it."]);
+    assert_eq!(ReceiptCommit::read(&repo, "runner/x").verdict(), "Accepted");
+    repo.assert_sound();
+}

@@ -400,7 +400,7 @@ pub(crate) fn work_tree_form(
 }
 
 /// Whether something other than a folder is on the way to a path.
-fn crosses_non_directory(context: &RunContext, path: &str) -> bool {
+pub(crate) fn crosses_non_directory(context: &RunContext, path: &str) -> bool {
     let folders = path.match_indices('/').map(|(at, _)| &path[..at]);
     let is_folder = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
     folders.into_iter().any(|folder| !is_folder(&context.layout.path(folder)))

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::time::Duration;
 
 use protocol::request::LogStream;
@@ -22,6 +23,7 @@ use tokio::task::block_in_place;
 
 use crate::guard;
 use crate::repo::sealed::Sealable;
+use crate::worker::cleanup::remove_path;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;
 use crate::worker::integrity::git_dir;
@@ -40,6 +42,8 @@ use crate::worker::tool_folders;
 
 /// Size limit in bytes of a path in messages.
 const MAX_PATH: usize = 200;
+/// Folder in which Python keeps what it has compiled of the modules beside it.
+const PYTHON_CACHE: &str = "__pycache__";
 
 /// One run of the guard.
 #[derive(Debug, Clone, Copy)]
@@ -177,6 +181,7 @@ fn prepare_definition(
         guard_overlay::restore_accepted(context, iter, &accepted()?, &diff)?;
         context.last_scan.invalidate();
     }
+    remove_compiled_files(context, loaded)?;
     let before = load_pre_guard_state(context, loaded, iter)?;
     if is_rerun && let Some(path) = paths_written_since(context, &before)?.first() {
         let path = one_line(path, MAX_PATH);
@@ -186,6 +191,46 @@ fn prepare_definition(
         guard_overlay::apply(context, iter, &accepted()?, &diff)?;
     }
     Ok(Ok(before))
+}
+
+/// Removes what Python has compiled of the definition's files and no commit has: Python may run that instead, and only
+/// the files are compared.
+fn remove_compiled_files(context: &RunContext, loaded: &CommittedState) -> Result<(), EffectError> {
+    let repository = context.repository()?;
+    for path in loaded.run_state.guard_definition.keys() {
+        let Some(module) = path.strip_suffix(".py") else { continue };
+        let (folder, module) = module.rfind('/').map_or(("", module), |end| module.split_at(end + 1));
+        let cache = format!("{folder}{PYTHON_CACHE}");
+        if definition::crosses_non_directory(context, &cache) {
+            continue;
+        }
+        let is_of_module = |file: &str| {
+            let tag = file.strip_prefix(module).and_then(|rest| rest.strip_suffix(".pyc"));
+            tag.is_some_and(|tag| tag.starts_with('.'))
+        };
+        let files = match std::fs::symlink_metadata(context.layout.path(&cache)) {
+            Ok(found) if found.is_dir() => list_names(&context.layout.path(&cache))?,
+            Ok(_) => {
+                remove_path(&context.layout.path(&cache))?;
+                context.last_scan.invalidate();
+                continue;
+            }
+            Err(_) => continue,
+        };
+        for file in files.iter().filter(|file| is_of_module(file)).map(|file| format!("{cache}/{file}")) {
+            if repository.find_entry(&loaded.commit, &file)?.is_none() {
+                remove_path(&context.layout.path(&file))?;
+                context.last_scan.invalidate();
+            }
+        }
+    }
+    Ok(())
+}
+
+fn list_names(folder: &Path) -> Result<Vec<String>, EffectError> {
+    let entries = std::fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let entries = entries.map_err(EffectError::io_error("listing", folder))?;
+    Ok(entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
 }
 
 /// Returns the end of a guard that is not run again.
