@@ -41,8 +41,8 @@ use crate::repo::layout::Layout;
 use crate::worker::{self, IdChoice, PinnedRepo, StartOrder};
 
 pub use self::fork::check_fork;
-pub use self::goal::{find_goal_file, new_goal_headline};
-use self::goal::{goal_headline, missing_goal_error, parse_goal, read_goal, refuse_unwritten};
+pub use self::goal::{known_goal_files, new_goal_headline};
+use self::goal::{find_goal_file, goal_headline, missing_goal_error, parse_goal, read_goal, refuse_unwritten};
 use self::identity::{StartTarget, choose_run, refuse_other_base, refuse_other_case, refuse_unknown_branch};
 pub use self::isolated::{CarriedFile, IsolatedStart, check_isolated, read_carried_files};
 pub use self::programs::find as find_programs;
@@ -147,6 +147,8 @@ pub struct StartPreconditions<'a> {
     pub is_session_active: bool,
     /// How this machine contains programs; `None` if the run begins here and continues elsewhere.
     pub capabilities: Option<&'a HostCapabilities>,
+    /// The files in the work tree that the goals of earlier runs were read from.
+    pub goal_files: &'a [String],
 }
 
 /// What programs would be run with.
@@ -170,13 +172,13 @@ pub fn check_start(
     refuse_old_git(repository)?;
     let head = find_head_commit(repository)?;
     refuse_like_runner(repository, &head)?;
-    let mut goal_file = None;
+    let new_file = find_goal_file(repository, params, preconditions.is_session_active.then_some(&head))?;
+    let goal_files: Vec<String> = preconditions.goal_files.iter().chain(&new_file).cloned().collect();
     if !preconditions.is_session_active {
         refuse_pipes(repository)?;
         refuse_runner_attributes(repository)?;
         refuse_operation(repository)?;
-        goal_file = find_goal_file(repository, params)?;
-        refuse_dirty(repository, goal_file.as_deref())?;
+        refuse_dirty(repository, &goal_files)?;
     }
     let layout = Layout::new(repository.work_dir());
     let new_goal = params.goal.as_deref().map(|text| parse_goal(text.as_bytes(), &layout)).transpose()?;
@@ -203,9 +205,9 @@ pub fn check_start(
     )?;
     if !has_branch {
         // A file that an earlier run held back may not be held back by this one: then it is an uncommitted change.
-        let rule = worker::hold_back_from(&config, head);
+        let rule = worker::hold_back_from(&config, head, goal_files.clone());
         if !preconditions.is_session_active && repository.reveal_held_back(&rule).map_err(|error| git_error(&error))? {
-            refuse_dirty(repository, goal_file.as_deref())?;
+            refuse_dirty(repository, &goal_files)?;
         }
         refuse_ref_conflict_for(repository, &id)?;
         refuse_templates(&layout)?;
@@ -224,7 +226,8 @@ pub fn check_start(
     };
     let path = WirePath::from(repository.work_dir());
     let goal = goal_headline(new_goal.as_ref(), params, &layout);
-    let start = StartRequest { path, goal, start_spec, queue_only: params.queue_only, is_begun: has_branch };
+    let goal_file = new_file.map(|file| WirePath(repository.work_dir().join(file)));
+    let start = StartRequest { path, goal, goal_file, start_spec, queue_only: params.queue_only, is_begun: has_branch };
     let is_same = match params.base.as_deref().filter(|_| !has_branch && start_config.is_none()) {
         Some(base) => has_same_config(repository, &resolve_base(repository, base)?, &head)?,
         None => true,
@@ -301,10 +304,10 @@ fn refuse_runner_attributes(repository: &Repository) -> Result<(), ErrorData> {
     Err(ErrorData::new(ErrorKind::InvalidFile, message).hint(hint))
 }
 
-fn refuse_dirty(repository: &Repository, goal_file: Option<&str>) -> Result<(), ErrorData> {
+fn refuse_dirty(repository: &Repository, goal_files: &[String]) -> Result<(), ErrorData> {
     let changes = repository.list_changes().map_err(|error| git_error(&error))?;
     let foreign = changes.iter().map(WorktreeChange::display_path).filter(|path| !path.starts_with(".runner/"));
-    let foreign: Vec<String> = foreign.filter(|path| Some(path.as_str()) != goal_file).collect();
+    let foreign: Vec<String> = foreign.filter(|path| !goal_files.contains(path)).collect();
     refuse_paths(repository, &foreign)
 }
 

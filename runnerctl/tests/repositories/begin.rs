@@ -3,6 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
+use protocol::view::RunView;
 use protocol::words::RunStatus;
 use runner_testkit::{Home, Repo};
 
@@ -361,17 +362,36 @@ fn the_file_of_a_goal_is_not_in_the_way_and_not_committed() {
     home.run(&repo, &["--id", "shelf", "--goal", "goal.md"]).exits(0);
     assert_eq!(repo.git(&["branch", "--show-current"]), "runner/shelf");
     assert_eq!(repo.git(&["ls-files", "goal.md", "work.txt"]), "work.txt");
-    assert_eq!(
-        (repo.read("goal.md").as_str(), repo.git(&["status", "--porcelain"]).as_str()),
-        ("# Tidy the shelf\n", "")
-    );
+    assert_eq!(repo.read("goal.md"), "# Tidy the shelf\n");
+    // The worker answers once it has nothing else to do.
+    home.client().list(repo.path()).expect("the daemon answers");
+    assert_eq!(repo.git(&["status", "--porcelain"]), "?? goal.md");
+    assert!(!repo.read(".git/info/exclude").contains("goal.md"));
     repo.git(&["switch", "-q", "main"]);
     home.run(&repo, &["-m", "Do more."]).exits(0);
     assert_eq!(repo.git(&["ls-files", "goal.md"]), "", "it is in the way of no later run either");
-    std::fs::remove_file(repo.path().join("goal.md")).expect("removes");
-    repo.git(&["switch", "-q", "main"]);
-    home.run(&repo, &["-m", "Do most."]).exits(0);
-    assert!(!repo.read(".git/info/exclude").contains("goal.md"));
+}
+
+#[test]
+fn the_file_of_a_queued_goal_is_committed_by_no_run_before_it() {
+    let (home, repo) = home();
+    let _daemon = home.daemon();
+    let gate = repo.script().gate("first");
+    repo.script().step(1, "gate first; echo first > first.txt; answer done 'First.'");
+    home.ctl_in(&repo, &["start", "--yes", "-m", "Do the first", "--id", "first"]).exits(0);
+    gate.wait_reached();
+    repo.write("goals/second.md", "# Do the second\n");
+    home.ctl_in(&repo, &["start", "--yes", "--goal", "goals/second.md", "--id", "second"]).exits(0);
+    gate.open();
+    let is_over = |run: &RunView| run.summary.id == "second" && run.summary.state == RunStatus::Completed;
+    home.client().wait_until(repo.path(), is_over);
+    home.client().list(repo.path()).expect("the daemon answers");
+    assert_eq!(repo.git(&["log", "--all", "--format=%s", "--", "goals"]), "");
+    assert_eq!(repo.git(&["ls-files", "first.txt", "work.txt"]), "first.txt\nwork.txt");
+    assert_eq!(repo.git(&["status", "--porcelain"]), "?? goals/");
+    home.ctl_in(&repo, &["land", "second", "--yes"]).exits(0);
+    assert_eq!(repo.git(&["branch", "--show-current"]), "main", "a new file does not keep the work tree there");
+    assert_eq!(repo.read("goals/second.md"), "# Do the second\n");
 }
 
 #[test]

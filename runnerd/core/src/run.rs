@@ -24,7 +24,9 @@ pub use self::next_step::{
     NextStep, RunInputs, decide_next, needs_packing, reason_after_change, reset_counters, role_reason, session_role,
     state_on_resume, would_end_again,
 };
-pub use self::queue::{QueueInput, QueueTurn, choose_turn, current_run, free_id, put_record};
+pub use self::queue::{
+    QueueInput, QueueTurn, choose_turn, current_run, free_id, hidden_goal_files, pending_goal_files, put_record,
+};
 pub use self::record::{
     RecordState, ResumeOrder, RunEnd, RunPreparation, RunRecord, RunScratch, SettledIteration, StartSpec, StopRequest,
 };

@@ -146,7 +146,14 @@ impl Course {
         let beginning =
             StartSpec { base: None, goal: None, keep_tree: false, fork: false, config: None, id_stem: None };
         let path = WirePath("/work".into());
-        let start = StartRequest { path, goal: None, start_spec: beginning, queue_only: false, is_begun: false };
+        let start = StartRequest {
+            path,
+            goal: None,
+            goal_file: None,
+            start_spec: beginning,
+            queue_only: false,
+            is_begun: false,
+        };
         run::create_run(run, start, Timestamp::UNIX_EPOCH).record
     }
 }

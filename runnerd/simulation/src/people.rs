@@ -309,6 +309,7 @@ impl Course {
             answer = self.ask(RunRequest::Start(StartRequest {
                 path,
                 goal: None,
+                goal_file: None,
                 start_spec: beginning,
                 queue_only: false,
                 is_begun: true,

@@ -54,7 +54,8 @@ pub fn check_fork(
     let path = WirePath::from(repository.work_dir());
     // The same goal as at the commit; if it cannot be read, the run reports that when it begins.
     let goal = worker::load_state(repository, from).ok().and_then(|loaded| loaded.goal.headline());
-    let start = StartRequest { path, goal, start_spec, queue_only: params.queue_only, is_begun: false };
+    let start =
+        StartRequest { path, goal, goal_file: None, start_spec, queue_only: params.queue_only, is_begun: false };
     Ok((StartOrder { id, start, refusal: None }, commands))
 }
 

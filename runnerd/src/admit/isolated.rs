@@ -151,7 +151,7 @@ fn find_not_carried(
     params: &StartParams,
     taken: &[CarriedFile],
 ) -> Result<Vec<String>, ErrorData> {
-    let goal_file = find_goal_file(repository, params)?;
+    let goal_file = find_goal_file(repository, params, None)?;
     let changes = repository.list_changes().map_err(|error| git_error(&error))?;
     let paths = changes.iter().map(WorktreeChange::display_path);
     let is_taken = |path: &String| goal_file.as_ref() == Some(path) || taken.iter().any(|(taken, _)| taken == path);

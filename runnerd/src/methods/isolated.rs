@@ -126,7 +126,11 @@ impl Api {
                 admit::check_isolated(
                     &repo,
                     &params,
-                    StartPreconditions { is_session_active: is_source_active, capabilities: Some(&offer) },
+                    StartPreconditions {
+                        is_session_active: is_source_active,
+                        capabilities: Some(&offer),
+                        goal_files: &[],
+                    },
                     &live,
                     start_config.as_ref(),
                 )
@@ -318,7 +322,7 @@ impl WorkspaceCreation {
         };
         let (path, queue_only) = (WirePath::from(self.workspace_path.as_path()), params.queue_only);
         let goal = admit::new_goal_headline(params, &self.workspace_path);
-        let start = StartRequest { path, goal, start_spec: beginning, queue_only, is_begun: false };
+        let start = StartRequest { path, goal, goal_file: None, start_spec: beginning, queue_only, is_begun: false };
         StartOrder { id: IdChoice::Given(self.reservation.run.clone()), start, refusal: None }
     }
 

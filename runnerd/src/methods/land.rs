@@ -15,7 +15,7 @@ use protocol::reply::StartReply;
 use protocol::request::{CallerEnv, StartParams};
 use protocol::shell;
 use protocol::view::RunSummary;
-use runner_git::{BranchAdvance, Id, Identity, Repository};
+use runner_git::{BranchAdvance, ChangeKind, Id, Identity, Repository, WorktreeChange};
 use runner_os::error_chain::display_chain;
 use tokio_util::sync::CancellationToken;
 
@@ -331,7 +331,10 @@ impl Api {
         }
         let (tree, onto, from) = (repository.clone(), reply.onto.clone(), branch.clone());
         let work = move || {
-            let is_clean = || tree.list_changes().map(|changes| changes.is_empty()).map_err(|error| git_error(&error));
+            // A file that git does not know is in no branch, and git refuses to overwrite it.
+            let is_new = |change: &WorktreeChange| change.kind == ChangeKind::Untracked;
+            let changes = || tree.list_changes().map_err(|error| git_error(&error));
+            let is_clean = || Ok::<_, ErrorData>(changes()?.iter().all(is_new));
             if run_branch(&tree)? == Some(from) && tree.operation().is_none() && is_clean()? {
                 tree.switch_branch(&onto).map_err(|error| git_error(&error))?;
             }

@@ -53,8 +53,7 @@ impl RunApiServer for Api {
             let ClientDisconnected(left) = extensions.get().cloned().unwrap_or_default();
             self.start_isolated(repository, params, start_config, left).await?
         } else {
-            let asker =
-                StartCaller { confirmed: params.confirmed, env: params.env.clone(), params: Some(params.clone()) };
+            let asker = StartCaller { confirmed: params.confirmed, env: params.env.clone() };
             let check = move |repository: &Repository, ground: StartPreconditions<'_>| {
                 admit::check_start(repository, &params, ground, start_config.as_ref())
             };
@@ -75,7 +74,7 @@ impl RunApiServer for Api {
         let run = self.locate_iteration(AtIteration { path, run, iter, wait: None }).await?.run;
         let path = self.resolve_run_path(&params.path, Some(&run), "fork").await?;
         let repository = self.find_repository(path.as_path()).await?;
-        let asker = StartCaller { confirmed: params.confirmed, env: params.env.clone(), params: None };
+        let asker = StartCaller { confirmed: params.confirmed, env: params.env.clone() };
         let (repo, start_branch) = (repository.clone(), Some(format!("runner/{run}")));
         let check = move |repository: &Repository, ground: StartPreconditions<'_>| {
             admit::check_fork(repository, &run, &params, ground)
@@ -177,8 +176,6 @@ impl RunApiServer for Api {
 struct StartCaller {
     confirmed: bool,
     env: CallerEnv,
-    /// The request, if the goal of the run is new.
-    params: Option<StartParams>,
 }
 
 /// The caller that wants a run to continue, and what they pass on.
@@ -245,7 +242,7 @@ impl Api {
         + Send
         + 'static,
     ) -> Result<StartReply, ErrorData> {
-        let StartCaller { confirmed, env, params } = asker;
+        let StartCaller { confirmed, env } = asker;
         let (common_dir, path) = (repository.common_dir().to_owned(), repository.work_dir().to_owned());
         let known = self.registry.find(&common_dir).await;
         if let Some(worker) = &known {
@@ -259,7 +256,12 @@ impl Api {
             || is_driven_elsewhere(known.as_ref(), &common_dir);
         let (order, commands) = run_blocking({
             let offer = (!self.is_start_only).then(|| Arc::clone(&self.capabilities));
-            move || check(&repository, StartPreconditions { is_session_active, capabilities: offer.as_deref() })
+            let store = RepoStore::new(&self.state_dir, &repo_id(&common_dir));
+            move || {
+                let goal_files = admit::known_goal_files(&store, repository.work_dir())?;
+                let capabilities = offer.as_deref();
+                check(&repository, StartPreconditions { is_session_active, capabilities, goal_files: &goal_files })
+            }
         })
         .await?;
         if let Some(source) = source.filter(|source| order.id != IdChoice::Given(source.run.clone())) {
@@ -268,30 +270,19 @@ impl Api {
         self.refuse_unconfirmed(&commands, confirmed, known.as_ref()).await?;
         self.check_agents(&commands, &env, &path).await?;
         let worker = self.registry.register(&common_dir, &path).await?;
-        self.exclude_files(&worker, &admitted, params).await?;
+        self.exclude_folders(&worker, &admitted).await?;
         self.save_confirmation(&worker, AdmittedRun { repository: admitted, commands, env }).await?;
         worker.ask_or_tell(|reply| WorkerMessage::Start(Box::new(order), reply)).await
     }
 
-    /// Hides from git the runner's folders, and the file that a goal was read from, unless a session is at work: then
-    /// git's folder is compared with what it was.
-    pub(super) async fn exclude_files(
-        &self,
-        worker: &WorkerHandle,
-        repository: &Repository,
-        params: Option<StartParams>,
-    ) -> Result<(), ErrorData> {
+    /// Hides the runner's folders from git, unless a session is at work: then git's folder is compared with what it was.
+    async fn exclude_folders(&self, worker: &WorkerHandle, repository: &Repository) -> Result<(), ErrorData> {
         if self.is_unsettled(worker) || is_driven_elsewhere(Some(worker), repository.common_dir()) {
             return Ok(());
         }
         let repository = repository.clone();
         run_blocking(move || {
-            let goal_file = match &params {
-                Some(params) => admit::find_goal_file(&repository, params)?,
-                None => None,
-            };
-            let folders = repository.exclude_folders(&[Layout::CONTEXT, Layout::ITERATIONS]);
-            folders.and_then(|()| repository.exclude_goal(goal_file.as_deref())).map_err(|error| git_error(&error))
+            repository.exclude_folders(&[Layout::CONTEXT, Layout::ITERATIONS]).map_err(|error| git_error(&error))
         })
         .await
     }
@@ -340,7 +331,7 @@ impl Api {
                 &repository,
                 &run,
                 &caller,
-                StartPreconditions { is_session_active, capabilities: Some(&offer) },
+                StartPreconditions { is_session_active, capabilities: Some(&offer), goal_files: &[] },
             )
         })
         .await?;

@@ -27,6 +27,7 @@ use crate::store::RepoStore;
 use crate::worker::caches::LastLoad;
 use crate::worker::caches::LastScan;
 use crate::worker::cleanup::clear_leftovers;
+use crate::worker::goal_files::GoalFiles;
 use crate::worker::load::LoadError;
 use crate::worker::pinned_repo::PinnedRepo;
 
@@ -54,6 +55,8 @@ pub(crate) struct RunContext {
     pub(crate) last_scan: LastScan,
     /// The open repository, and the committed state that was read last.
     pub(crate) last_load: LastLoad,
+    /// The files that goals were read from.
+    pub(crate) goal_files: GoalFiles,
     /// What was known of the run's sessions when the iteration began and is in no commit.
     pub uncommitted: RunScratch,
     /// Who drives the run, if it is the run of a job.

@@ -2,11 +2,10 @@
 //!
 //! It has one owner. Requests of clients are handled in `requests`; no effects, and no rules of iterations.
 
-use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use jiff::Timestamp;
-use protocol::error::{ErrorData, ErrorKind};
+use protocol::error::ErrorData;
 use protocol::event::EventKind;
 use protocol::hook::HookEvent;
 use protocol::id_lookup::find_by_id;
@@ -29,8 +28,10 @@ use crate::log_redactor::LogRedactor;
 use crate::store::{ChangeQueue, RepoFile, RepoStore, StoreError};
 use crate::upstream::Upstream;
 use crate::worker::caches::LastLoad;
+use crate::worker::goal_files::GoalFiles;
 use crate::worker::hook_queue;
 use crate::worker::publication::PublishState;
+use crate::worker::queue_errors::{held_error_data, no_run_error, run_not_found, store_error_data};
 use crate::worker::slots::{RunSlot, RunSlots};
 use crate::worker::view::snapshot::{self, RunSnapshot, outage_views, repo_view, run_summary};
 use crate::worker::view::totals::UsageTotals;
@@ -55,6 +56,8 @@ pub(crate) struct RepoQueue {
     totals: UsageTotals,
     /// The cached repository and committed state.
     pub(crate) last_load: LastLoad,
+    /// The files that goals were read from.
+    pub(crate) goal_files: GoalFiles,
     /// What blocks the live run for now.
     pub(crate) blocker: Option<Blocker>,
     /// How far an isolated run has been published to its source.
@@ -143,6 +146,7 @@ impl RepoQueue {
             upstream,
         } = wires;
         Self {
+            goal_files: GoalFiles::of_runs(&file.runs),
             store,
             file,
             changes: ChangeQueue::default(),
@@ -256,6 +260,7 @@ impl RepoQueue {
         hook_queue::enqueue_hooks(&self.file, &mut file);
         tokio::task::block_in_place(|| self.store.save_repo_file(&mut file))?;
         self.file = file;
+        self.goal_files.set(&self.file.runs);
         self.publish_view();
         Ok(())
     }
@@ -471,30 +476,4 @@ impl RepoQueue {
         }
         find_by_id(&self.file.runs, |run| &run.id, selector)?.ok_or_else(|| run_not_found(selector))
     }
-}
-
-pub(crate) fn store_error_data(error: &StoreError) -> ErrorData {
-    ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
-}
-
-/// Returns the error about a repository in which no run was started.
-pub fn no_run_error(place: &Path) -> ErrorData {
-    let message = format!("no run here yet: {}", place.display());
-    ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start -m 'What is to be true'")
-}
-
-/// Says of a run without a commit that nothing can be done with its branch.
-pub fn unbegun_run_error(run: &RunRecord) -> ErrorData {
-    let how = if run.state.is_over() { "ended before its first commit" } else { "has not made its first commit yet" };
-    let message = format!("run {} {how}", run.id);
-    ErrorData::new(ErrorKind::NotFound, message).hint(format!("runnerctl status --run {}", run.id))
-}
-
-pub(crate) fn run_not_found(id: &str) -> ErrorData {
-    ErrorData::new(ErrorKind::NotFound, format!("no run {id} in this repository")).hint("runnerctl queue --ended")
-}
-
-pub(crate) fn held_error_data(held: &StopReason) -> ErrorData {
-    let error = ErrorData::new(ErrorKind::Held, held.message.clone());
-    held.next_steps().into_iter().fold(error, ErrorData::hint)
 }

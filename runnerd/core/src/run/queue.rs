@@ -1,6 +1,9 @@
 //! The queue of a repository: which run has its turn, and which one is current.
 
+use std::path::Path;
+
 use jiff::Timestamp;
+use protocol::path::WirePath;
 
 use super::record::{RecordState, RunRecord};
 use crate::run::wait::WaitPeriod;
@@ -52,6 +55,21 @@ pub fn current_run(runs: &[RunRecord]) -> Option<&RunRecord> {
     head.or_else(|| runs.iter().max_by_key(|run| run.state.ended_at()))
 }
 
+/// Returns the files that are left out of commits while runs have not ended: those that the goals of these were read from.
+pub fn pending_goal_files(runs: &[RunRecord]) -> Vec<&Path> {
+    runs.iter().filter(|run| !run.state.is_over()).filter_map(goal_file).collect()
+}
+
+/// Returns the files that git is not to see: those of all goals, until no run is left in the queue.
+pub fn hidden_goal_files(runs: &[RunRecord]) -> Vec<&Path> {
+    let is_idle = runs.iter().all(|run| run.state.is_over());
+    runs.iter().filter(|_| !is_idle).filter_map(goal_file).collect()
+}
+
+fn goal_file(run: &RunRecord) -> Option<&Path> {
+    run.goal_file.as_ref().map(WirePath::as_path)
+}
+
 /// Puts an updated run back into the list, in its old place or at the end. It may have got another id.
 pub fn put_record(runs: &mut Vec<RunRecord>, record: RunRecord, is_last: bool) {
     let place = |id: &str| runs.iter().position(|run| run.id == id);
@@ -70,4 +88,28 @@ pub fn free_id(stem: &str, is_taken: impl Fn(&str) -> bool) -> String {
         return stem.to_owned();
     }
     (2..=u64::MAX).map(|number| format!("{stem}-{number}")).find(|id| !is_taken(id)).unwrap_or_else(|| stem.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::RunEnd;
+
+    #[test]
+    fn the_files_of_goals_are_hidden_until_no_run_is_left() {
+        let run = |id: &str, is_over: bool| RunRecord {
+            goal_file: Some(WirePath(format!("/work/{id}.md").into())),
+            state: if is_over {
+                RecordState::Over { end: RunEnd::Completed, at: Timestamp::UNIX_EPOCH }
+            } else {
+                RecordState::Queued
+            },
+            ..RunRecord::queued(id, WirePath("/work".into()), Timestamp::UNIX_EPOCH)
+        };
+        let [a, b] = ["/work/a.md", "/work/b.md"].map(Path::new);
+        let runs = [run("a", true), run("b", false)];
+        assert_eq!((pending_goal_files(&runs), hidden_goal_files(&runs)), (vec![b], vec![a, b]));
+        let runs = [run("a", true), run("b", true)];
+        assert!(pending_goal_files(&runs).is_empty() && hidden_goal_files(&runs).is_empty());
+    }
 }

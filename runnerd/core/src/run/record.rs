@@ -30,6 +30,9 @@ pub struct RunRecord {
     pub path: WirePath,
     /// Title of its goal when it was queued.
     pub goal: Option<String>,
+    /// The file in a work tree that its goal was read from, if that is not committed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal_file: Option<WirePath>,
     /// State of the run.
     pub state: RecordState,
     /// Why it is not running.
@@ -233,6 +236,7 @@ impl RunRecord {
             queued_as: None,
             path,
             goal: None,
+            goal_file: None,
             state: RecordState::Queued,
             reason: None,
             queued_at,

@@ -58,6 +58,8 @@ pub struct StartRequest {
     pub path: WirePath,
     /// Title of its goal, if known.
     pub goal: Option<String>,
+    /// The file in the work tree that its goal was read from, if that is not committed.
+    pub goal_file: Option<WirePath>,
     /// How it begins, if it is not in the queue.
     pub start_spec: StartSpec,
     /// Whether to queue it without beginning yet.
@@ -157,11 +159,11 @@ pub fn handle_request(
 
 /// Returns the transition for a run that is not in the list yet.
 pub fn create_run(id: &str, start: StartRequest, now: Timestamp) -> RunTransition {
-    let StartRequest { path, goal, start_spec, queue_only, is_begun } = start;
+    let StartRequest { path, goal, goal_file, start_spec, queue_only, is_begun } = start;
     let run = RunRecord::queued(id, path, now);
     // The counters that stopped another run must not stop its fork.
     let resume = (is_begun || start_spec.fork).then(|| ResumeOrder::merged_with(None, 0, true));
-    let run = RunRecord { goal, beginning: Some(start_spec), resume, ..run };
+    let run = RunRecord { goal, goal_file, beginning: Some(start_spec), resume, ..run };
     let why = || StopReason::new("paused until you resume it", "runnerctl resume");
     RunTransition::from(if queue_only { pause_run(run, why()) } else { run }).with_effect(RunAction::NotifyState)
 }

@@ -44,6 +44,7 @@ fn order() -> StartRequest {
     StartRequest {
         path: WirePath("/work".into()),
         goal: None,
+        goal_file: None,
         start_spec: beginning,
         queue_only: false,
         is_begun: false,

@@ -12,7 +12,7 @@ fn hold_back_rule() -> HoldBackRule {
     HoldBackRule {
         names: [".env", ".env.*", "!*.example"].map(str::to_owned).to_vec(),
         max_file_bytes: 100,
-        ignore_files: None,
+        ..HoldBackRule::nested_only()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{GitError, Head, HoldBackRule, Id, RescueSnapshot, RestoreOptions, Re
 const RESCUE: &str = "refs/runner/rescue/x/0001";
 
 fn hold_back_rule() -> HoldBackRule {
-    HoldBackRule { names: vec![".env".to_owned()], max_file_bytes: 1000, ignore_files: None }
+    HoldBackRule { names: vec![".env".to_owned()], max_file_bytes: 1000, ..HoldBackRule::nested_only() }
 }
 
 fn snapshot(fixture: &Fixture, engine: GitEngine, restoring: Option<Id>) -> RescueSnapshot {

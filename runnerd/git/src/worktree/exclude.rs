@@ -39,15 +39,20 @@ impl Repository {
         write_block(self, FOLDERS_OWNER, &folders.iter().map(|folder| BString::from(*folder)).collect())
     }
 
-    /// Hides the file that a goal was read from, and those of earlier goals, as long as they exist.
-    pub fn exclude_goal(&self, file: Option<&str>) -> Result<(), GitError> {
+    /// Hides the files that goals were read from, and no others. Those that exist are left to this block alone: what
+    /// earlier commits held back of them is revealed with it.
+    pub fn exclude_goals(&self, files: &[String]) -> Result<(), GitError> {
         let owner = format!("goals of {}", tree_owner(self));
         let text = read_text(&exclude_file(self))?;
         let (_, block, _) = split_block(&text, &owner);
-        let mut files: BTreeSet<BString> = block.lines().filter_map(parse_pattern).collect();
-        files.extend(file.map(BString::from));
-        files.retain(|file| self.absolute_path(file.as_ref()).is_file());
-        write_block(self, &owner, &files)
+        let earlier: BTreeSet<BString> = block.lines().filter_map(parse_pattern).collect();
+        let mut goals: BTreeSet<BString> = files.iter().map(|file| BString::from(file.as_str())).collect();
+        let mut held_back = read_excluded_paths(self)?;
+        let before = held_back.len();
+        held_back.retain(|path| !goals.contains(path) && !earlier.contains(path));
+        goals.retain(|file| self.absolute_path(file.as_ref()).is_file());
+        write_block(self, &owner, &goals)?;
+        if held_back.len() == before { Ok(()) } else { write_excluded_paths(self, &held_back) }
     }
 }
 

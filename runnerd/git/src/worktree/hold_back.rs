@@ -18,6 +18,8 @@ use crate::{GitError, Repository};
 pub struct HoldBackRule {
     /// Globs for the file name without its folder. A leading `!` makes an exception to an earlier glob.
     pub names: Vec<String>,
+    /// Files in the work tree, by their whole paths.
+    pub paths: Vec<String>,
     /// The size in bytes above which a file is held back.
     pub max_file_bytes: u64,
     /// The ignore rules that hold whatever the work tree's say; `None` if those of the work tree are enough.
@@ -49,7 +51,7 @@ pub(crate) enum HoldBackVerdict {
 impl HoldBackRule {
     /// Returns the rule that holds back only nested repositories.
     pub fn nested_only() -> Self {
-        Self { names: Vec::new(), max_file_bytes: u64::MAX, ignore_files: None }
+        Self { names: Vec::new(), paths: Vec::new(), max_file_bytes: u64::MAX, ignore_files: None }
     }
 
     /// Returns the judge of untracked paths by this rule.
@@ -64,7 +66,8 @@ impl HoldBackRule {
 
     /// Whether to hold back a file at `path` with a size of `bytes`.
     fn matches_file(&self, path: &[u8], bytes: u64) -> bool {
-        !is_in_runner_dir(path) && (bytes > self.max_file_bytes || self.names_match(path))
+        let is_named = || self.names_match(path) || self.paths.iter().any(|named| named.as_bytes() == path);
+        !is_in_runner_dir(path) && (bytes > self.max_file_bytes || is_named())
     }
 
     fn names_match(&self, path: &[u8]) -> bool {
@@ -138,7 +141,13 @@ mod tests {
 
     fn secrets() -> HoldBackRule {
         let names = [".env", ".env.*", "!*.example", "*.pem"].map(str::to_owned).to_vec();
-        HoldBackRule { names, max_file_bytes: 10, ignore_files: None }
+        HoldBackRule { names, paths: vec!["goals/port.md".to_owned()], max_file_bytes: 10, ignore_files: None }
+    }
+
+    #[test]
+    fn a_path_is_one_file() {
+        assert!(secrets().matches_file(b"goals/port.md", 0));
+        assert!(!secrets().matches_file(b"port.md", 0) && !secrets().matches_file(b"old/goals/port.md", 0));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(crate) fn hold_back_rule(
     loaded: &CommittedState,
 ) -> Result<HoldBackRule, LoadError> {
     let ignore_files = accepted_ignore_files(context, repository, loaded.commit, &loaded.run_state)?;
-    Ok(HoldBackRule { ignore_files: Some(ignore_files), ..configured_hold_back(&loaded.config) })
+    Ok(HoldBackRule { ignore_files: Some(ignore_files), ..configured_hold_back(&loaded.config, goal_files(context)) })
 }
 
 /// Returns the rule for a commit of the runner between iterations, on top of `head`.
@@ -33,22 +33,28 @@ pub(crate) fn marker_hold_back(
     config: &RepoConfig,
 ) -> Result<HoldBackRule, LoadError> {
     if matches!(commit, RunnerCommit::Start(_)) {
-        return Ok(hold_back_from(config, head));
+        return Ok(hold_back_from(config, head, goal_files(context)));
     }
     let ignore_files = accepted_ignore_files(context, repository, head, &read_run_state(repository, &head)?)?;
-    Ok(HoldBackRule { ignore_files: Some(ignore_files), ..configured_hold_back(config) })
+    Ok(HoldBackRule { ignore_files: Some(ignore_files), ..configured_hold_back(config, goal_files(context)) })
 }
 
-/// Returns the rule for a new run on top of `base`.
-pub fn hold_back_from(config: &RepoConfig, base: Id) -> HoldBackRule {
+/// Returns the rule for a new run on top of `base`; goals were read from these files.
+pub fn hold_back_from(config: &RepoConfig, base: Id, goal_files: Vec<String>) -> HoldBackRule {
     let ignore_files = Some(IgnoreFiles { base, changed: [].into() });
-    HoldBackRule { ignore_files, ..configured_hold_back(config) }
+    HoldBackRule { ignore_files, ..configured_hold_back(config, goal_files) }
 }
 
-/// Returns the part of the rule that the configuration sets.
-fn configured_hold_back(config: &RepoConfig) -> HoldBackRule {
+/// Returns the files in the work tree that the goals of runs were read from.
+fn goal_files(context: &RunContext) -> Vec<String> {
+    context.goal_files.in_work_tree(context.layout.root())
+}
+
+/// Returns the part of the rule that the configuration and people's goals set.
+fn configured_hold_back(config: &RepoConfig, goal_files: Vec<String>) -> HoldBackRule {
     HoldBackRule {
         names: config.git.hold_back.as_slice().to_vec(),
+        paths: goal_files,
         max_file_bytes: config.git.max_file_bytes,
         ignore_files: None,
     }

@@ -24,7 +24,7 @@ use crate::worker::context::{EffectError, RunContext};
 use crate::worker::prepare_error::PrepareError;
 use crate::worker::publication::publish_when_idle;
 use crate::worker::queue::RepoQueue;
-use crate::worker::queue::{held_error_data, unbegun_run_error};
+use crate::worker::queue_errors::{held_error_data, unbegun_run_error};
 use crate::worker::requests::branch_tip::{BranchTip, CommittedRequest, documents_at_head};
 use crate::worker::requests::config_change;
 

@@ -7,7 +7,8 @@ use runner_core::run::{
 use runner_os::clock;
 use tokio::task::block_in_place;
 
-use crate::worker::queue::{RepoQueue, run_not_found, store_error_data};
+use crate::worker::queue::RepoQueue;
+use crate::worker::queue_errors::{run_not_found, store_error_data};
 use crate::worker::requests::branch_tip::BranchTip;
 
 /// Decides a request about a run and stores the transition; returns the actions that remain to be done.

@@ -19,7 +19,7 @@ use crate::store::StoreError;
 use crate::worker::context::RunContext;
 use crate::worker::prepare_error::PrepareError;
 use crate::worker::queue::RepoQueue;
-use crate::worker::queue::{held_error_data, run_not_found, store_error_data};
+use crate::worker::queue_errors::{held_error_data, run_not_found, store_error_data};
 
 /// Accepts a person's review of the pending node of a run, and lets the run continue.
 pub(crate) fn take_review(

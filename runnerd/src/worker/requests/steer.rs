@@ -7,7 +7,8 @@ use runner_core::verdict::StopCause;
 use runner_os::clock;
 
 use super::decide::{apply_request, decide_request};
-use crate::worker::queue::{RepoQueue, held_error_data, run_not_found, store_error_data};
+use crate::worker::queue::RepoQueue;
+use crate::worker::queue_errors::{held_error_data, run_not_found, store_error_data};
 use crate::worker::{IdChoice, ReplySender, StartOrder, WorkerMessage};
 
 /// Answers a request to stop or continue a run; returns the stop that it requests of the live run, if any.

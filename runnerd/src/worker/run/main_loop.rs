@@ -26,6 +26,7 @@ use crate::worker::iteration::effects::LiveEffects;
 use crate::worker::iteration::log::{JournalLog, SharedEntries};
 use crate::worker::pinned_repo::PinnedRepo;
 use crate::worker::publication;
+use crate::worker::goal_files;
 use crate::worker::queue::{QueueIo, RepoQueue};
 use crate::worker::requests::{self, changes};
 use crate::worker::run_error::RunError;
@@ -115,6 +116,7 @@ async fn run_loop(mut worker: RepoWorker) {
     }
     loop {
         worker.queue.update_inhibitor();
+        goal_files::hide_goal_files(&worker.queue);
         hooks::start_hook(&mut worker);
         match worker.queue.next_turn(clock::now()) {
             None => return shut_down(worker).await,

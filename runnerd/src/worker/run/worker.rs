@@ -91,6 +91,7 @@ impl RepoWorker {
             env,
             last_scan: LastScan::default(),
             last_load: self.queue.last_load.clone(),
+            goal_files: self.queue.goal_files.clone(),
             uncommitted: run.uncommitted.clone(),
             driver: upstream.map(|upstream| upstream.driver().clone()),
         })
