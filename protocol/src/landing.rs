@@ -131,9 +131,13 @@ pub struct LandReply {
     /// The run's branch that the requested working tree is on; null if it is on another branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_run: Option<String>,
-    /// The run's branch that the working tree was on before it was switched to the branch that the run landed on.
+    /// The run's branch that the working tree was on before it was switched to `back`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<String>,
+    /// The branch that the working tree was switched to from that of a run, or that leads back from it: the one that the
+    /// run landed on, or, for a delivery, the one that it was started from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<String>,
     /// The branch of the last run that landed, if its settings differ from the defaults and the branch that it landed on
     /// has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

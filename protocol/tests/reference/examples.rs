@@ -894,6 +894,7 @@ fn landing() -> Vec<Example> {
         preview: false,
         on_run: None,
         left: Some("runner/port-to-postgres".into()),
+        back: Some("main".into()),
         settings: Some("runner/port-to-postgres".into()),
         work_tree: Some(proj()),
         runs: vec![of_run],

@@ -9,7 +9,6 @@ use protocol::error::ExitStatus;
 use protocol::landing::{LandForm, LandOutcome, LandParams, LandReply, ResolveParams};
 use protocol::path::WirePath;
 use protocol::request::{AtPath, AtRun};
-use protocol::shell;
 
 use super::start::render_start;
 use crate::confirm::with_confirmation;
@@ -108,16 +107,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LandArgs) -> Result<E
     let request = async |confirmed| connection.client().land(LandParams { confirmed, ..params.clone() }).await;
     let reply = with_confirmation(invocation.ui, args.yes, request).await?;
     invocation.ui.print_answer("land", &reply, |_| landing::render_landing(&reply))?;
-    if let Some(branch) = &reply.on_run {
-        let back = format!("git switch {}", shell::quote(&reply.onto));
-        invocation.ui.print_note(&format!("this working tree is on {}; back: {}\n", sanitize(branch), sanitize(&back)));
-    }
-    if let Some(branch) = &reply.left {
-        invocation.ui.print_note(&format!(
-            "this working tree went from {} to {}\n",
-            sanitize(branch),
-            sanitize(&reply.onto)
-        ));
+    if let Some(note) = landing::describe_checkout(&reply) {
+        invocation.ui.print_note(&(sanitize(&note) + "\n"));
     }
     if let Some(branch) = reply.settings.as_ref().filter(|_| !reply.preview) {
         invocation.ui.print_note(&landing::render_settings_hint(branch, &reply.onto));

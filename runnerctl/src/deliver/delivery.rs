@@ -19,6 +19,7 @@ use super::forge::{Forge, NewPr, OpenPr, PrState, PrUpdate};
 use super::forge_cli::ForgeCli;
 use crate::confirm::with_confirmation;
 use crate::failure::Failure;
+use crate::text::landing::describe_checkout;
 use crate::ui::Ui;
 
 /// Options of a delivery.
@@ -306,9 +307,11 @@ impl Delivery<'_> {
         };
         let request = async |yes: bool| client.land(LandParams { confirmed: yes || preview, ..params.clone() }).await;
         let reply: LandReply = with_confirmation(self.ui, yes, request).await?;
+        let checkout = describe_checkout(&reply).filter(|_| !preview);
         let landing = reply.runs.into_iter().find(|landing| landing.run == self.description.run);
         let missing = || Failure::new(ExitStatus::Error, "protocol", "the daemon does not say what became of the run");
-        let landing = landing.ok_or_else(missing)?;
+        let mut landing = landing.ok_or_else(missing)?;
+        landing.notes.extend(checkout);
         match landing.refusal.clone().filter(|_| landing.outcome == LandOutcome::LeftOut) {
             None => Ok(landing),
             Some(refusal) => {

@@ -62,6 +62,19 @@ fn render_run_landing(reply: &LandReply, run: &RunLanding) -> String {
     text
 }
 
+/// Says that the working tree has left the branch of a run, or is on it, and how to go back.
+pub(crate) fn describe_checkout(reply: &LandReply) -> Option<String> {
+    let back = reply.back.as_ref();
+    match (&reply.on_run, &reply.left) {
+        (Some(branch), _) => {
+            let command = |back: &String| format!("; back: git switch {}", shell::quote(back));
+            Some(format!("this working tree is on {branch}{}", back.map(command).unwrap_or_default()))
+        }
+        (None, Some(branch)) => Some(format!("this working tree went from {branch} to {}", back.unwrap_or(&reply.onto))),
+        (None, None) => None,
+    }
+}
+
 /// Says what follows a run that resolves conflicts.
 pub(crate) fn render_resolve_hint(run: &str) -> String {
     format!("\nWhen it is completed, land it: {}\n", paint(HINT, &format!("runnerctl land {}", sanitize(run))))

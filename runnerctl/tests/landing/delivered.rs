@@ -72,6 +72,8 @@ fn a_run_is_pushed_as_a_branch_of_its_leaves_and_described_from_its_receipts() {
     let stdout = home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(0).stdout.clone();
     assert!(stdout.contains("run a is deliver/a at origin for main"), "{stdout}");
     assert!(stdout.contains("opened pull request: https://github.com/o/r/pull/5"), "{stdout}");
+    assert!(stdout.contains("note: this working tree went from runner/a to main\n"), "{stdout}");
+    assert_eq!(repo.git(&["branch", "--show-current"]), "main", "the branch of a delivery is not for the work tree");
     let tip = repo.git(&["rev-parse", "deliver/a"]);
     assert_eq!(remote_tip(home, repo), format!("deliver/a {tip}\nmain {main}"));
     assert_eq!(repo.git(&["log", "--reverse", "--format=%s", "main..deliver/a"]), "Title of x\nTitle of y");

@@ -15,11 +15,11 @@ use protocol::reply::StartReply;
 use protocol::request::{CallerEnv, StartParams};
 use protocol::shell;
 use protocol::view::RunSummary;
-use runner_git::{BranchAdvance, ChangeKind, Id, Identity, Repository, WorktreeChange};
+use runner_git::{BranchAdvance, Id, Identity, Repository};
 use runner_os::error_chain::display_chain;
 use tokio_util::sync::CancellationToken;
 
-use super::run::is_driven_elsewhere;
+use super::land_checkout::run_branch;
 use super::run_selector::run_summary;
 use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
@@ -275,6 +275,7 @@ impl Api {
             work_tree: work_tree.filter(|_| moves),
             on_run: run_branch(&repository)?,
             left: None,
+            back: None,
             settings: find_other_settings(&repository, &prepared)?,
             runs: prepared.runs,
         };
@@ -282,7 +283,7 @@ impl Api {
             return Ok(reply);
         }
         if !moves {
-            return self.go_back(&repository, worker.as_ref(), reply).await;
+            return self.go_back(&repository, worker.as_ref(), params, reply).await;
         }
         let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
         let message = format!("runner: land {}", params.runs.join(" "));
@@ -305,53 +306,7 @@ impl Api {
         if let Some(last) = reply.runs.last_mut() {
             last.notes.extend(stale_note.await?);
         }
-        self.go_back(&place, worker.as_ref(), reply).await
-    }
-
-    /// Checks out the branch that a run has landed on, if the work tree is on the run's, has no change that is not
-    /// committed, and the run has ended. Where that fails, the work tree stays where it is, and the reply says so.
-    async fn go_back(
-        &self,
-        repository: &Repository,
-        worker: Option<&WorkerHandle>,
-        reply: LandReply,
-    ) -> Result<LandReply, ErrorData> {
-        let is_landed = |branch: &String| {
-            let landed = reply.runs.iter().filter(|run| run.outcome != LandOutcome::LeftOut);
-            landed.map(|run| &run.run).any(|run| branch.strip_prefix("runner/") == Some(run))
-        };
-        let Some(branch) = reply.on_run.clone().filter(is_landed) else { return Ok(reply) };
-        let is_ended = |run: &RunSummary| run.branch != branch || run.state.is_terminal();
-        let is_busy = match worker {
-            Some(worker) => self.is_unsettled(worker) || !worker.list_runs().await.0.iter().all(is_ended),
-            None => false,
-        };
-        if is_busy || is_driven_elsewhere(worker, repository.common_dir()) {
-            return Ok(reply);
-        }
-        let (tree, onto, from) = (repository.clone(), reply.onto.clone(), branch.clone());
-        let work = move || {
-            // A file that git does not know is in no branch, and git refuses to overwrite it.
-            let is_new = |change: &WorktreeChange| change.kind == ChangeKind::Untracked;
-            let changes = || tree.list_changes().map_err(|error| git_error(&error));
-            let is_clean = || Ok::<_, ErrorData>(changes()?.iter().all(is_new));
-            if run_branch(&tree)? == Some(from) && tree.operation().is_none() && is_clean()? {
-                tree.switch_branch(&onto).map_err(|error| git_error(&error))?;
-            }
-            Ok(())
-        };
-        let switched = match worker {
-            Some(worker) => {
-                worker.send_request(|reply| WorkerMessage::RunExclusive(ExclusiveWork::new(work), reply)).await
-            }
-            None => run_blocking(work).await,
-        };
-        if let Err(error) = switched {
-            tracing::warn!(error = error.message, "failed to check out the branch that a run landed on");
-        }
-        let on_run = run_branch(repository)?;
-        let left = Some(branch).filter(|_| on_run.is_none());
-        Ok(LandReply { on_run, left, ..reply })
+        self.go_back(&place, worker.as_ref(), params, reply).await
     }
 
     /// Repairs what an earlier, interrupted landing has left.
@@ -396,12 +351,6 @@ impl Api {
         }
         store.landing_targets_file::<LandTargets>().write(&targets).map_err(|error| sealed_file_error(&error))
     }
-}
-
-/// Returns the branch of a run that a work tree is on.
-fn run_branch(repository: &Repository) -> Result<Option<String>, ErrorData> {
-    let head = repository.head().map_err(|error| git_error(&error))?;
-    Ok(head.branch().filter(|branch| branch.starts_with("runner/")).map(str::to_owned))
 }
 
 /// Returns the branch of the last run that lands, if its settings differ from the defaults and the result has none.
