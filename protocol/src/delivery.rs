@@ -42,6 +42,9 @@ pub struct DescribeReply {
     pub tip: String,
     /// The branch to push: `deliver/<run>`.
     pub branch: String,
+    /// The branch here that the run was started from, if it has the run's result already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landed_on: Option<String>,
     /// The run whose session may be active in this repository and may have changed git's configuration; null without
     /// such a run.
     pub at_work: Option<String>,

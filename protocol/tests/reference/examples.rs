@@ -660,6 +660,7 @@ fn delivery_examples() -> Vec<Example> {
         run: ID.into(),
         tip: COMMIT.into(),
         branch: format!("deliver/{ID}"),
+        landed_on: None,
         at_work: None,
         leaves_passed: 3,
         leaves_total: 3,

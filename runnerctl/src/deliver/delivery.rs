@@ -86,6 +86,8 @@ pub(crate) enum DeliveryAction {
     Merged,
     /// Nothing, because the result is on the target branch without a request.
     Landed,
+    /// Nothing, because the result is on the branch here that the run was started from.
+    LandedHere,
     /// Nothing, because this was a preview.
     Preview,
 }
@@ -124,6 +126,11 @@ impl Delivery<'_> {
         Self::refuse_at_work(self.description)?;
         let (checkout, description) = (self.git_checkout(), self.description);
         self.refuse_conflicting_branch(&checkout.read_tracked_refs(&description.remote, &description.branch).await?)?;
+        if let Some(onto) = &description.landed_on {
+            let report = self.new_report(Some(onto.clone()), DeliveryAction::Preview);
+            let notes = vec![format!("it has landed on {onto} here: nothing would be pushed")];
+            return Ok(DeliveryReport { notes, ..report });
+        }
         let base = self.options.base.clone().or_else(|| description.base.clone());
         let tracked = |base: &str| format!("refs/remotes/{}/{base}", description.remote);
         let start = match &base {
@@ -167,6 +174,9 @@ impl Delivery<'_> {
         let (base, start) = self.find_base(&checkout, &remote, &remote_refs).await?;
         let pr_state = forge.find_pr(&cli, branch).await?;
         self.refuse_closed(&forge, &pr_state)?;
+        if let Some(onto) = description.landed_on.clone().filter(|_| !matches!(pr_state, PrState::Merged { .. })) {
+            return Ok(self.new_report(Some(onto), DeliveryAction::LandedHere));
+        }
         self.integrate_pushed(&checkout, &remote, &remote_refs).await?;
         if checkout.resolve_commit(&start).await?.is_none() {
             checkout.fetch(&remote, &base).await?;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use protocol::delivery::FeedbackReply;
+use protocol::shell;
 
 use super::change::render_change;
 use super::measure::short_id;
@@ -14,11 +15,15 @@ use crate::deliver::delivery::{DeliveryAction, DeliveryReport};
 pub(crate) fn render_delivery(report: &DeliveryReport) -> String {
     let DeliveryReport { run, branch, remote, base, commits, .. } = report;
     let base = base.as_ref().map(|base| format!(" for {}", sanitize(base))).unwrap_or_default();
-    if report.action == DeliveryAction::Landed {
+    if matches!(report.action, DeliveryAction::Landed | DeliveryAction::LandedHere) {
         let onto = report.base.as_deref().unwrap_or("its base");
-        let head = paint(HEADING, "run");
-        let (run, onto, remote) = (sanitize(run), sanitize(onto), sanitize(remote));
-        let mut text = format!("{head} {run} has landed on {onto} at {remote} before; nothing was pushed\n");
+        let push = paint(HINT, &sanitize(&shell::join_args(["git", "push", remote.as_str(), onto])));
+        let (head, run, onto) = (paint(HEADING, "run"), sanitize(run), sanitize(onto));
+        let mut text = if report.action == DeliveryAction::LandedHere {
+            format!("{head} {run} has landed on {onto} here; nothing was pushed\nto publish {onto}: {push}\n")
+        } else {
+            format!("{head} {run} has landed on {onto} at {} before; nothing was pushed\n", sanitize(remote))
+        };
         for note in &report.notes {
             let _ = writeln!(text, "note: {}", sanitize(note));
         }
@@ -71,7 +76,7 @@ fn render_request(report: &DeliveryReport) -> String {
             );
             format!("{} {instruction}\nwhat to write there: {}\n", paint(WARN, "no request yet;"), paint(HINT, &text))
         }
-        (DeliveryAction::Preview | DeliveryAction::Landed, _) => String::new(),
+        (DeliveryAction::Preview | DeliveryAction::Landed | DeliveryAction::LandedHere, _) => String::new(),
     }
 }
 
@@ -142,6 +147,15 @@ mod tests {
           01234567 The schema␛[2J
         pushed 01234567
         opened pull request: https://github.com/o/r/pull/5
+        ");
+    }
+
+    #[test]
+    fn what_has_landed_here_is_told_with_the_command_that_publishes_it() {
+        let report = DeliveryReport { commits: Vec::new(), ..sample_report(DeliveryAction::LandedHere) };
+        insta::assert_snapshot!(strip_str(&render_delivery(&report)), @r"
+        run port has landed on main here; nothing was pushed
+        to publish main: git push origin main
         ");
     }
 

@@ -7,6 +7,7 @@ use protocol::verify::{AuditReport, Severity};
 use runner_core::audit::{AuditPlan, CommitHeader};
 use runner_core::landing::{self, ChainCommit, LANDED, LandQuery, LandedTrailer, LandingRefusal, MissingCommits};
 use runner_git::{Id, Repository};
+use tokio_util::sync::CancellationToken;
 
 use super::{LandContext, LandError};
 use crate::verify::{self, VerifyTarget};
@@ -29,6 +30,24 @@ pub(super) struct BranchGap {
     pub(super) landed_commits: Vec<(Id, Vec<LandedTrailer>)>,
     /// The parent of the first missing commit.
     pub(super) base: Option<String>,
+}
+
+/// Whether a commit has everything of a run, so that there is nothing to land.
+pub fn has_landed(
+    repository: &Repository,
+    target: &VerifyTarget,
+    onto: &Id,
+    stop: &CancellationToken,
+) -> Result<bool, LandError> {
+    if repository.is_ancestor(&target.tip, onto)? {
+        return Ok(true);
+    }
+    let branch = RunBranch { target: target.clone(), plan: verify::plan_audit(repository, target, stop)? };
+    match branch.find_missing(repository, onto) {
+        Ok(gap) => Ok(gap.commits == MissingCommits::AlreadyLanded),
+        Err(LandError::Refused(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 impl RunBranch {

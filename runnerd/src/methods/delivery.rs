@@ -14,13 +14,14 @@ use runner_core::delivery::{
 };
 use runner_core::files::change::{ChangeRequest, NodeAddition};
 use runner_core::tree;
-use runner_git::Repository;
+use runner_git::{Id, Repository};
 use tokio_util::sync::CancellationToken;
 
 use super::tree::load_tip;
 use super::verify::verify_error_data;
 use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
+use crate::landing;
 use crate::repo::layout::Layout;
 use crate::store::{QueuedChange, RepoStore, repo_id};
 use crate::verify::{VerifyTarget, resolve_target, verify_branch};
@@ -63,8 +64,18 @@ impl DeliveryApiServer for Api {
                 .await?
             }
         };
-        let query = format!("describe {} {} {remote:?} {own:?}", target.run, target.tip);
-        let read = move |stop: &CancellationToken| describe_branch(&repo, &target, remote, own.as_ref(), stop);
+        let onto = self.read_targets(&repository)?.0.get(&target.run).cloned();
+        let onto = run_blocking({
+            let repository = repository.clone();
+            move || Ok(onto.clone().zip(find_tip(&repository, onto.as_deref())?))
+        })
+        .await?;
+        let query = format!("describe {} {} {remote:?} {own:?} {onto:?}", target.run, target.tip);
+        let read = move |stop: &CancellationToken| {
+            let (reply, digest) = describe_branch(&repo, &target, remote, own.as_ref(), stop)?;
+            let landed_on = onto.map(|(branch, tip)| find_landed(&repo, &target, (branch, tip), stop)).transpose()?;
+            Ok((DescribeReply { landed_on: landed_on.flatten(), ..reply }, digest))
+        };
         let described = self.read_shared(extensions, &repository, &query, read).await;
         let (reply, digest) = self.explain_unbegun(&path, Some(&run), described).await?;
         let digests = match &worker {
@@ -163,6 +174,7 @@ fn describe_branch(
         run: target.run.clone(),
         tip: target.tip.to_string(),
         branch,
+        landed_on: None,
         at_work: None,
         leaves_passed,
         leaves_total,
@@ -176,6 +188,23 @@ fn describe_branch(
     let is_own_command = own.is_some_and(|own| own.deliver.command == settings.command);
     let digest = own.filter(|_| is_own_command).unwrap_or(&loaded.config).commands_digest();
     Ok((reply, digest))
+}
+
+/// Returns the tip of a branch, if both exist.
+fn find_tip(repository: &Repository, branch: Option<&str>) -> Result<Option<Id>, ErrorData> {
+    let tip = branch.map(|branch| repository.find_branch_tip(branch)).transpose();
+    Ok(tip.map_err(|error| git_error(&error))?.flatten())
+}
+
+/// Returns the branch if it has everything of the run.
+fn find_landed(
+    repository: &Repository,
+    target: &VerifyTarget,
+    (branch, tip): (String, Id),
+    stop: &CancellationToken,
+) -> Result<Option<String>, ErrorData> {
+    let has_landed = landing::has_landed(repository, target, &tip, stop);
+    Ok(has_landed.map_err(|error| error.to_error_data(&branch))?.then_some(branch))
 }
 
 /// Returns the configuration in the work tree, if there is one.
