@@ -66,21 +66,41 @@ pub struct ErrorData {
     /// The commands in that sentence, for clients that run or copy them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<Command>,
+    /// The runs that the request could be about, if it names none or several: it can be repeated for one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<RunChoice>,
     /// The causes, outermost first.
     #[serde(default)]
     pub causes: Vec<String>,
 }
 
+/// Runs that a request could be about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunChoice {
+    /// What the request named, if anything: the beginning of each of these ids.
+    pub named: Option<String>,
+    /// Their ids.
+    pub ids: Vec<String>,
+}
+
 impl ErrorData {
     /// Builds an error without a hint and causes.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, commands: Vec::new(), causes: Vec::new() }
+        Self { kind, message: message.into(), hint: None, commands: Vec::new(), choice: None, causes: Vec::new() }
     }
 
     /// Adds what to do next: a command, a sentence, or a sentence with commands in it.
     #[must_use]
     pub fn hint(mut self, ways: impl Into<NextSteps>) -> Self {
         (self.hint, self.commands) = ways.into().into_parts();
+        self
+    }
+
+    /// Adds the runs that the request could be about; `named` is what it named, if anything.
+    #[must_use]
+    pub fn choice<'a>(mut self, named: Option<&str>, ids: impl IntoIterator<Item = &'a str>) -> Self {
+        let ids = ids.into_iter().map(str::to_owned).collect();
+        self.choice = Some(RunChoice { named: named.map(str::to_owned), ids });
         self
     }
 

@@ -14,7 +14,8 @@ pub struct AmbiguousId {
 
 impl From<AmbiguousId> for ErrorData {
     fn from(error: AmbiguousId) -> Self {
-        Self::new(ErrorKind::InvalidRequest, error.to_string()).hint("runnerctl queue --ended")
+        let refused = Self::new(ErrorKind::InvalidRequest, error.to_string()).hint("runnerctl queue --ended");
+        refused.choice(Some(&error.named), error.ids.iter().map(String::as_str))
     }
 }
 

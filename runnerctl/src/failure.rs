@@ -2,19 +2,24 @@
 //!
 //! Converts errors of the daemon or the connection for a person; `ui` prints them.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::io;
 
 use protocol::client::{CallError, ConnectError};
 use protocol::command::{Command, NextSteps};
-use protocol::error::{ErrorData, ErrorKind, ExitStatus};
+use protocol::error::{ErrorData, ErrorKind, ExitStatus, RunChoice};
 use protocol::host::Host;
+use protocol::shell;
 use serde::Serialize;
 
 use crate::text::paint::{BAD, HINT, paint};
 use crate::text::sanitize::{escape_json, sanitize};
 use crate::text::wrap::wrap_commands;
+
+/// Number of runs for which a command is suggested.
+const CHOICES_SHOWN: usize = 5;
 
 /// Why a command ended without an answer.
 #[derive(Debug)]
@@ -40,6 +45,8 @@ pub(crate) struct FailureReport {
     pub(crate) hint: Option<String>,
     /// The commands in that sentence.
     pub(crate) commands: Vec<Command>,
+    /// The runs that the command could be about.
+    pub(crate) choice: Option<RunChoice>,
 }
 
 #[derive(Serialize)]
@@ -70,6 +77,7 @@ impl Failure {
             causes: Vec::new(),
             hint: None,
             commands: Vec::new(),
+            choice: None,
         };
         Self::Report(Box::new(report))
     }
@@ -129,6 +137,21 @@ impl Failure {
         if matches!(&self, Self::Report(report) if report.hint.is_none()) { self.hint(ways) } else { self }
     }
 
+    /// Suggests the command that was typed, for each run that it could be about; `words` are its arguments.
+    #[must_use]
+    pub(crate) fn with_choice(self, words: &[String]) -> Self {
+        let Self::Report(report) = &self else { return self };
+        let Some(choice) = report.choice.clone().filter(|choice| !choice.ids.is_empty()) else { return self };
+        let command = |id: &String| {
+            let again = repeat_for_run(words, choice.named.as_deref(), id);
+            shell::join_args(again.iter().map(AsRef::as_ref))
+        };
+        let commands: Vec<String> = choice.ids.iter().take(CHOICES_SHOWN).map(command).collect();
+        let more = choice.ids.len().saturating_sub(commands.len());
+        let more = if more > 0 { format!("; or one of {more} others: runnerctl queue --ended") } else { String::new() };
+        self.hint(commands.join("; or: ") + &more)
+    }
+
     /// Adds the name of the queried machine to suggested commands.
     #[must_use]
     pub(crate) fn with_host(mut self, host: &Host) -> Self {
@@ -174,6 +197,34 @@ impl FailureReport {
     }
 }
 
+/// Returns a command line that names a run, in the place of what it named before, or else with `--run`.
+fn repeat_for_run<'a>(words: &'a [String], named: Option<&str>, id: &'a str) -> Vec<Cow<'a, str>> {
+    let mut again = vec![Cow::Borrowed("runnerctl")];
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        // The machine is added to every suggested command.
+        if word == "--host" {
+            words.next();
+        } else if !word.starts_with("--host=") {
+            again.push(Cow::Borrowed(word));
+        }
+    }
+    if let Some(named) = named {
+        let option = format!("--run={named}");
+        for word in &mut again {
+            if *word == named {
+                *word = Cow::Borrowed(id);
+            } else if *word == option {
+                *word = Cow::Owned(format!("--run={id}"));
+            }
+        }
+        return again;
+    }
+    let end = again.iter().position(|word| word == "--").unwrap_or(again.len());
+    again.splice(end..end, ["--run", id].map(Cow::Borrowed));
+    again
+}
+
 /// Adds the name of another machine to each command in a sentence.
 fn hint_for_host(host: &Host, hint: String, commands: &[Command]) -> String {
     let foreign = commands.iter().filter(|command| command.argv.first().is_some_and(|program| program != "runnerctl"));
@@ -195,6 +246,7 @@ impl From<ErrorData> for Failure {
             causes: error.causes,
             hint: error.hint,
             commands: error.commands,
+            choice: error.choice,
         }))
     }
 }
@@ -305,6 +357,29 @@ mod tests {
         let lines: Vec<_> = report.commands.iter().map(Command::to_shell).collect();
         assert_eq!(report.hint.as_deref(), Some("ssh -t gpu 'git status', or runnerctl --host ssh://gpu resume"));
         assert_eq!(lines, ["ssh -t gpu 'git status'", "runnerctl --host ssh://gpu resume"]);
+    }
+
+    #[test]
+    fn a_command_is_suggested_again_with_all_its_words_and_a_run() {
+        let again = |named: Option<&str>, line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let data = ErrorData::new(ErrorKind::InvalidRequest, "m").hint("runnerctl queue");
+            let failure = Failure::from(data.choice(named, ["tidy-1", "tidy-2"])).with_choice(&words);
+            let Failure::Report(report) = failure else { panic!("a refusal is reported") };
+            report.hint.unwrap_or_default()
+        };
+        let hints = [
+            again(None, "pause --now"),
+            again(None, "--host ssh://gpu -C ~/p bisect -- true"),
+            again(Some("ti"), "log --run=ti -f"),
+            again(Some("ti"), "retry root ti"),
+        ];
+        insta::assert_snapshot!(hints.join("\n"), @r"
+        runnerctl pause --now --run tidy-1; or: runnerctl pause --now --run tidy-2
+        runnerctl -C '~/p' bisect --run tidy-1 -- true; or: runnerctl -C '~/p' bisect --run tidy-2 -- true
+        runnerctl log --run=tidy-1 -f; or: runnerctl log --run=tidy-2 -f
+        runnerctl retry root tidy-1; or: runnerctl retry root tidy-2
+        ");
     }
 
     #[test]

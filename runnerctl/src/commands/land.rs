@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use protocol::api::{LandApiClient as _, RunApiClient as _};
 use protocol::client::{Connection, caller_env};
-use protocol::error::ExitStatus;
+use protocol::error::{ErrorData, ErrorKind, ExitStatus};
 use protocol::landing::{LandForm, LandOutcome, LandParams, LandReply, ResolveParams};
 use protocol::path::WirePath;
 use protocol::request::{AtPath, AtRun};
@@ -158,9 +158,8 @@ async fn resolve_runs(
         if invocation.ui.can_ask() && !known.is_empty() {
             return Ok((path, vec![choose_run(known)?]));
         }
-        let ids: Vec<&str> = known.iter().map(|run| run.id.as_str()).collect();
-        let hint = format!("name one or more of these: {}", ids.join(", "));
-        return Err(Failure::usage("no run is named").hint(hint));
+        let refused = ErrorData::new(ErrorKind::InvalidRequest, "no run is named").hint("runnerctl status");
+        return Err(refused.choice(None, known.iter().map(|run| run.id.as_str())).into());
     }
     if let Some(repo) = repo {
         runs.extend(targets.into_iter().map(|run| run.to_string_lossy().into_owned()));

@@ -61,11 +61,16 @@ use crate::ui::Ui;
 /// Runs the command and returns its exit code.
 pub(crate) async fn run(ui: &Ui, cli: Cli, hosts: Vec<Host>) -> Result<ExitStatus, Failure> {
     let invocation = Invocation::new(ui, cli.global, hosts)?;
-    let result = dispatch(&invocation, cli.command).await;
+    let result = dispatch(&invocation, cli.command).await.map_err(|failure| failure.with_choice(&typed_words()));
     match &invocation.host {
         Some(host) => result.map_err(|failure| failure.with_host(host)),
         None => result,
     }
+}
+
+/// Returns the arguments of this program.
+fn typed_words() -> Vec<String> {
+    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 async fn dispatch(invocation: &Invocation<'_>, command: Command) -> Result<ExitStatus, Failure> {

@@ -105,6 +105,22 @@ fn of_several_runs_that_have_not_ended_none_is_meant_and_any_can_be_named() {
         let expected = ["3 runs of ", "first", "second", "third", "--run second"];
         assert!(expected.iter().all(|part| output.stderr.contains(part)), "{command:?}: {}", output.stderr);
     }
+    let again: &[(&[&str], &str)] = &[
+        (&["pause", "--now"], "pause --now --run first; or: "),
+        (&["note", "two words"], "note 'two words' --run first; or: "),
+        (&["resume", "--more", "5"], "resume --more 5 --run first; or: "),
+        (&["reject", "bad", "--iter", "1"], "reject bad --iter 1 --run first; or: "),
+        (&["log", "--agent"], "log --agent --run first; or: "),
+        (&["fork", "--from", "1"], "fork --from 1 --run first; or: "),
+        (&["export", ".", "/tmp/never"], "export . /tmp/never --run first; or: "),
+        (&["land", "--yes"], "land --yes --run third; or: "),
+    ];
+    for (command, hint) in again {
+        let output = home.ctl_in(&repo, command);
+        output.exits(2);
+        let unwrapped = output.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(unwrapped.contains(hint), "{command:?}: {}", output.stderr);
+    }
     assert_eq!(list_states(&home, &repo), before);
     home.ctl_in(&repo, &["cancel", "sec"]).exits(0);
     let state = |id: &str| list_states(&home, &repo).into_iter().find(|(run, _)| run == id).expect("it is there").1;

@@ -32,7 +32,7 @@ fn the_only_run_lands_without_a_name_and_of_two_one_is_named() {
     assert_eq!(scene.landed_subjects(), ["Title of x", "Title of y"]);
     scene.home.ctl_in(&scene.repo, &["start", "--yes", "--queue-only", "--id", "b", "-m", "b"]).exits(0);
     let unnamed = scene.land(&[]);
-    assert!(unnamed.exits(2).stderr.contains("name one or more of these: b, a"), "{}", unnamed.stderr);
+    assert!(unnamed.exits(2).stderr.contains(" --run b; or: runnerctl "), "{}", unnamed.stderr);
 }
 
 #[test]

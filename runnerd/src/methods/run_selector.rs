@@ -280,7 +280,8 @@ fn ambiguous_run_error(live: &[&RunCandidate], path: &WirePath, command: &str) -
     let place = shell::quote(&path.to_string());
     let ways: Vec<String> =
         live.iter().map(|run| format!("runnerctl -C {place} {command} --run {}", run.summary.id)).collect();
-    ErrorData::new(ErrorKind::InvalidRequest, message).hint(ways.join("; or: "))
+    let ids = live.iter().map(|run| run.summary.id.as_str());
+    ErrorData::new(ErrorKind::InvalidRequest, message).hint(ways.join("; or: ")).choice(None, ids)
 }
 
 #[cfg(test)]
@@ -324,6 +325,7 @@ mod tests {
         );
         let ways = "runnerctl -C /p pause --run a; or: runnerctl -C /p pause --run b";
         assert_eq!(refused.hint.as_deref(), Some(ways));
+        assert_eq!(refused.choice.map(|choice| choice.ids), Some(vec!["a".to_owned(), "b".to_owned()]));
         assert_eq!(resolve(&[run("a", RunStatus::Completed, true)]).unwrap().as_deref(), Some("a"));
         let queued = [run("a", RunStatus::Running, false), run("b", RunStatus::Queued, false)];
         assert!(resolve(&queued).is_err(), "one that waits behind another counts");

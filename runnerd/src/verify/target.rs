@@ -116,5 +116,5 @@ fn ambiguous_error(run_prefix: Option<&str>, several: &[VerifyTarget], command: 
         "bisect" => NextSteps::from(format!("runnerctl bisect --run {} -- COMMAND", ids[0])),
         other => NextSteps::from(format!("runnerctl {other} {}", ids[0])),
     };
-    ErrorData::new(ErrorKind::InvalidRequest, message).hint(way)
+    ErrorData::new(ErrorKind::InvalidRequest, message).hint(way).choice(run_prefix, ids)
 }
