@@ -115,6 +115,11 @@ impl Command {
         Self::new("Continue the run", ["runnerctl", "resume", "--run", run])
     }
 
+    /// Shows a run.
+    pub fn show_run(run: &str) -> Self {
+        Self::new("Show the run", ["runnerctl", "status", "--run", run])
+    }
+
     /// Fetches from `origin`.
     pub fn fetch(refspec: &str) -> Self {
         Self::new("Fetch it", ["git", "fetch", "origin", refspec])

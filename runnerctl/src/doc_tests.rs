@@ -139,6 +139,7 @@ fn sample_commands() -> Vec<Command> {
         Command::show_diff(7),
         Command::set_config("max_cost_usd", "12", "tidy"),
         Command::resume("tidy"),
+        Command::show_run("tidy"),
         Command::fetch("refs/heads/runner/*:refs/heads/runner/*"),
         Command::trust(HOSTILE),
         Command::switch("runner/run-1"),

@@ -146,6 +146,24 @@ fn a_goal_without_its_option_starts_nothing() {
 }
 
 #[test]
+fn a_run_behind_a_paused_one_says_so_wherever_it_is_shown() {
+    let home = Home::new();
+    let repo = home.scripted_repo("one");
+    let _daemon = home.daemon();
+    queue(&home, &repo, "first");
+    home.ctl_in(&repo, &["start", "--yes", "--id", "next", "-m", "next"]).exits(0);
+    let shown = |args: &[&str]| home.ctl_in(&repo, args).exits(0).stdout.clone();
+    let why = "run first is before it, and is paused";
+    let status = shown(&["status", "next"]);
+    assert!(status.contains(&format!("  {why}\n  to continue: runnerctl resume --run first\n")), "{status}");
+    let queue = shown(&["queue"]);
+    assert!(queue.contains(why), "{queue}");
+    let json = home.ctl_in(&repo, &["status", "next", "--json"]).exits(0).json();
+    assert_eq!(json["run"]["summary"]["reason"]["message"], why);
+    home.ctl_in(&repo, &["cancel", "next"]).exits(0);
+}
+
+#[test]
 fn a_second_cancel_ends_no_other_run() {
     let home = Home::new();
     let repo = home.scripted_repo("one");

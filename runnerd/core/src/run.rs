@@ -26,6 +26,7 @@ pub use self::next_step::{
 };
 pub use self::queue::{
     QueueInput, QueueTurn, choose_turn, current_run, free_id, hidden_goal_files, pending_goal_files, put_record,
+    queue_reason,
 };
 pub use self::record::{
     RecordState, ResumeOrder, RunEnd, RunPreparation, RunRecord, RunScratch, SettledIteration, StartSpec, StopRequest,

@@ -382,6 +382,7 @@ impl RepoQueue {
     pub(crate) fn run_summary(&self, run: &RunRecord) -> RunSummary {
         let obstacle = self.blocker.as_ref().filter(|_| self.live_run.as_ref() == Some(&run.id));
         let (state, reason) = run.shown_status(obstacle);
+        let reason = reason.or_else(|| run::queue_reason(&self.file.runs, run));
         let is_published = self.file.source.as_ref().is_some_and(|source| source.run == run.id);
         let published = self.publish_state.view().filter(|_| is_published);
         RunSummary { state, reason, published, ..run_summary(run) }
@@ -414,6 +415,7 @@ impl RepoQueue {
         let record = self.resolve_run(Some(run))?.clone();
         let current = self.run_view().filter(|view| view.summary.id == record.id);
         let view = current.unwrap_or_else(|| RunView {
+            summary: self.run_summary(&record),
             changes: self.pending_changes(&record.id),
             ..self.snapshot_run(&record).view
         });

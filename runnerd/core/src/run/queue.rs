@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use jiff::Timestamp;
+use protocol::command::{Command, NextSteps};
 use protocol::path::WirePath;
+use protocol::view::StopReason;
 
 use super::record::{RecordState, RunRecord};
 use crate::run::wait::WaitPeriod;
@@ -55,6 +57,24 @@ pub fn current_run(runs: &[RunRecord]) -> Option<&RunRecord> {
     head.or_else(|| runs.iter().max_by_key(|run| run.state.ended_at()))
 }
 
+/// Returns why a queued run is not running: the run that has its turn before it, and how that one continues if it does
+/// not on its own.
+pub fn queue_reason(runs: &[RunRecord], run: &RunRecord) -> Option<StopReason> {
+    let first = runs.iter().find(|known| !known.state.is_over()).filter(|first| first.id != run.id)?;
+    if run.state != RecordState::Queued {
+        return None;
+    }
+    let message = format!("run {} is before it, and is {}", first.id, first.state.status());
+    let ways = match first.state {
+        RecordState::Paused | RecordState::Held => Command::resume(&first.id).into(),
+        RecordState::WaitsForPerson => NextSteps::from(Command::show_run(&first.id)),
+        RecordState::Queued | RecordState::Running | RecordState::WaitsForService(_) | RecordState::Over { .. } => {
+            NextSteps::default()
+        }
+    };
+    Some(StopReason::new(message, ways))
+}
+
 /// Returns the files that are left out of commits while runs have not ended: those that the goals of these were read from.
 pub fn pending_goal_files(runs: &[RunRecord]) -> Vec<&Path> {
     runs.iter().filter(|run| !run.state.is_over()).filter_map(goal_file).collect()
@@ -94,6 +114,25 @@ pub fn free_id(stem: &str, is_taken: impl Fn(&str) -> bool) -> String {
 mod tests {
     use super::*;
     use crate::run::RunEnd;
+
+    #[test]
+    fn a_queued_run_names_the_one_before_it_and_how_that_one_continues() {
+        let run = |id: &str, state: RecordState| RunRecord {
+            state,
+            ..RunRecord::queued(id, WirePath("/work".into()), Timestamp::UNIX_EPOCH)
+        };
+        let reason = |state: RecordState| {
+            let runs = [run("first", state), run("next", RecordState::Queued)];
+            assert_eq!(queue_reason(&runs, &runs[0]), None);
+            queue_reason(&runs, &runs[1]).map(|why| (why.message, why.command))
+        };
+        let before = |state: &str| format!("run first is before it, and is {state}");
+        let resume = Some("runnerctl resume --run first".to_owned());
+        assert_eq!(reason(RecordState::Paused), Some((before("paused"), resume)));
+        assert_eq!(reason(RecordState::Running), Some((before("running"), None)));
+        let over = RecordState::Over { end: RunEnd::Completed, at: Timestamp::UNIX_EPOCH };
+        assert_eq!(reason(over), None);
+    }
 
     #[test]
     fn the_files_of_goals_are_hidden_until_no_run_is_left() {
