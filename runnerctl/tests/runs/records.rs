@@ -81,6 +81,13 @@ fn only_records_of_runs_that_are_over_are_removed() {
     assert!(freed["freed_bytes"].as_u64() > Some(0));
     assert!(!play.has_record(""), "the records of the run that is over are gone");
     assert!(play.repo.path().join(".runner/iterations/next/0001/prompt.md").exists(), "a live run keeps its own");
+    for stream in ["--agent", "--guard", "--prompt"] {
+        let output = play.home.ctl_in(&play.repo, &["log", &format!("{RUN}/1"), stream]);
+        let message = format!("the record of iteration 0001 of run {RUN} was removed; its commit is there");
+        assert!(output.exits(1).stderr.contains(&message), "{}", output.stderr);
+    }
+    let unknown = play.home.ctl_in(&play.repo, &["log", &format!("{RUN}/7"), "--agent"]);
+    assert!(unknown.exits(1).stderr.contains("has no iteration 0007"), "{}", unknown.stderr);
     gate.open();
     play.client().wait_for(play.repo.path(), protocol::words::RunStatus::Limit);
     assert_eq!(play.repo.refs("refs/heads/runner/").len(), 2, "branches stay");

@@ -268,7 +268,8 @@ pub(super) fn complete_run_id(repository: &Repository, prefix: &str) -> Result<S
         _ if ids.contains(&prefix) || ids.is_empty() => Ok(prefix.to_owned()),
         _ => {
             let message = format!("`{prefix}` matches more than one run: {}", ids.join(", "));
-            Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl queue --ended"))
+            let refused = ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl queue --ended");
+            Err(refused.choice(Some(prefix), ids))
         }
     }
 }
@@ -438,10 +439,22 @@ fn complete_characters_len(bytes: &[u8]) -> usize {
 
 fn missing_file_error(target: &IterationTarget, iter: u32, folder: &Path, name: &str) -> ErrorData {
     if !folder.is_dir() {
-        return unknown_iteration_error(target, iter);
+        let committed = if target.wait.is_none() { find_committed(target, iter) } else { Ok(None) };
+        return match committed {
+            Ok(Some(_)) => missing_record_error(target, iter),
+            Ok(None) => unknown_iteration_error(target, iter),
+            Err(error) => error,
+        };
     }
     ErrorData::new(ErrorKind::NotFound, format!("iteration {iter:04} of run {} has no {name}", target.run))
         .hint(format!("runnerctl log {iter}"))
+}
+
+/// Says that only the commit of an iteration is left.
+fn missing_record_error(target: &IterationTarget, iter: u32) -> ErrorData {
+    let what = if target.state.is_some() { "was removed" } else { "is not on this machine" };
+    let message = format!("the record of iteration {iter:04} of run {} {what}; its commit is there", target.run);
+    ErrorData::new(ErrorKind::NotFound, message).hint(format!("runnerctl log {}/{iter}", target.run))
 }
 
 /// Makes text safe for a terminal: escape sequences are removed, other control characters spelled out.
