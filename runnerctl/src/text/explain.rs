@@ -41,7 +41,7 @@ impl ExplainPage<'_> {
             text += &self.wrap(0, &format!("the run is {}{why}", summary.state));
         }
         let told = reply.summary.as_ref().and_then(|summary| summary.reason.as_ref());
-        if matches!(&reply.next, NextView::Ends { reason, .. } if Some(reason) == told) {
+        if next_reason(&reply.next).is_some_and(|next| told.is_some_and(|told| told.message == next.message)) {
             return text;
         }
         let next = self.describe_next(&reply.next);
@@ -85,6 +85,17 @@ impl ExplainPage<'_> {
     /// Wraps a text at its spaces; a word longer than the line stays whole.
     fn wrap(&self, indent: usize, text: &str) -> String {
         wrap_indented(indent, self.width, text)
+    }
+}
+
+/// Returns why no session follows.
+fn next_reason(next: &NextView) -> Option<&StopReason> {
+    match next {
+        NextView::GoesOn { .. } => None,
+        NextView::Waits { reason, .. }
+        | NextView::WaitsForPerson { reason }
+        | NextView::Pauses { reason }
+        | NextView::Ends { reason, .. } => Some(reason),
     }
 }
 
@@ -244,6 +255,20 @@ mod tests {
         insta::assert_snapshot!(strip_str(&render_explanation(&reply, &Screen::fixed())), @r"
         iteration 0004 of run-1a2b3c4d from 01234567
         the run is completed: every leaf of the task tree passes
+        ");
+    }
+
+    #[test]
+    fn a_run_that_waits_for_a_review_says_why_once() {
+        let reason = StopReason::new("iteration 1 waits for your review", "runnerctl approve --iter 1");
+        let state = protocol::words::RunStatus::Waiting;
+        let summary = Some(RunSummary { state, reason: Some(reason.clone()), ..crate::text::samples::summary() });
+        let next = NextView::WaitsForPerson { reason };
+        let reply = ExplainReply { summary, leaf: None, endings: Vec::new(), next, ..sample_reply() };
+        insta::assert_snapshot!(strip_str(&render_explanation(&reply, &Screen::fixed())), @r"
+        iteration 0004 of run-1a2b3c4d from 01234567
+        the run is waiting: iteration 1 waits for your review (runnerctl approve
+          --iter 1)
         ");
     }
 
