@@ -127,6 +127,21 @@ fn format_title(line: &str) -> String {
     line[..line.floor_char_boundary(TITLE_LIMIT)].trim_end().to_owned()
 }
 
+/// Whether a line names a goal: it has a word, and is not just the heading of the template.
+fn says_something(line: &str) -> bool {
+    let words = line.trim_matches(|char: char| !char.is_alphanumeric());
+    !words.is_empty() && !words.eq_ignore_ascii_case("goal")
+}
+
+/// Returns a line up to the end of its first sentence.
+fn first_sentence(line: &str) -> &str {
+    let is_end = |(at, mark): &(usize, &str)| {
+        let mut rest = line[at + mark.len()..].chars();
+        rest.next() == Some(' ') && rest.next().is_some_and(char::is_uppercase)
+    };
+    line.match_indices(['.', '!', '?']).find(is_end).map_or(line, |(at, mark)| &line[..at + mark.len()])
+}
+
 impl Goal {
     /// Parses a goal; `file` is its name in messages.
     pub fn parse(bytes: &[u8], file: &Path) -> Result<Self, GoalError> {
@@ -167,7 +182,7 @@ impl Goal {
         &self.text
     }
 
-    /// Returns the first heading of the body, truncated to the limit for a node's title.
+    /// Returns the first heading of the body that says more than "Goal", truncated to the limit for a node's title.
     pub fn title(&self) -> Option<String> {
         let mut fence = None;
         let heading = self.body().lines().find_map(|line| {
@@ -180,15 +195,16 @@ impl Goal {
             let marks = line.bytes().take_while(|byte| *byte == b'#').count();
             let rest = line[marks..].strip_prefix([' ', '\t'])?;
             let heading = rest.trim_end_matches('#').trim();
-            ((1..=6).contains(&marks) && fence.is_none() && !heading.is_empty()).then_some(heading)
+            ((1..=6).contains(&marks) && fence.is_none() && says_something(heading)).then_some(heading)
         })?;
         Some(format_title(heading))
     }
 
-    /// Returns the goal's name: its first heading, or else its first meaningful line; `None` if there is neither.
+    /// Returns the goal's name: its first heading, or else the first sentence on its first line that says something;
+    /// `None` if there is neither.
     pub fn headline(&self) -> Option<String> {
-        let first_line = || self.body().lines().map(format_title).find(|line| line.chars().any(char::is_alphanumeric));
-        self.title().or_else(first_line).filter(|line| !line.is_empty())
+        let first_line = || self.body().lines().find(|line| says_something(line));
+        self.title().or_else(|| first_line().map(|line| format_title(first_sentence(line.trim()))))
     }
 
     /// Returns the text with this id in its front matter and every other byte unchanged.
@@ -365,6 +381,12 @@ mod tests {
             Some("Make `a` faster[2J")
         );
         assert_eq!(called("\n---\n\n"), None);
+        for heading in ["# Goal", "## GOAL:", "Goal\n====", "**Goal**"] {
+            let text = format!("{heading}\n\nPort v1.2 to Postgres. All tests pass.\n");
+            assert_eq!(called(&text).as_deref(), Some("Port v1.2 to Postgres."), "{heading}");
+        }
+        assert_eq!(called("# Goal\n\n## Port it\n").as_deref(), Some("Port it"));
+        assert_eq!(called("# Goal\n"), None);
         assert!(called(&"ü".repeat(4_000)).is_some_and(|line| line.len() <= TITLE_LIMIT));
     }
 

@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(fs::read_to_string(layout.path(Layout::GITIGNORE)).unwrap(), "context/\niterations/\n");
         assert_eq!(fs::read(layout.tree()).unwrap(), b"{}\n");
         let goal = Goal::parse(&fs::read(layout.goal()).unwrap(), &layout.goal()).unwrap();
-        assert_eq!((goal.id(), goal.title().as_deref()), (None, Some("Goal")));
+        assert_eq!((goal.id(), goal.title()), (None, None));
     }
 
     #[test]

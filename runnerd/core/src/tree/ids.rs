@@ -53,10 +53,11 @@ pub fn check_id(id: &str) -> Result<(), IdError> {
     Ok(())
 }
 
-/// Returns the id of a new run whose goal has this title: its first words; `None` if it has fewer than two.
+/// Returns the id of a new run whose goal has this title: its first words in ASCII; `None` if it has fewer than two.
 pub fn id_from_title(title: &str) -> Option<String> {
     let lower = title.to_lowercase();
-    let mut words = lower.split(|char: char| !char.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let words = lower.split(|char: char| !char.is_alphanumeric());
+    let mut words = words.filter(|word| !word.is_empty() && word.is_ascii());
     let mut id = words.next().filter(|first| first.len() <= TITLE_ID_LIMIT)?.to_owned();
     let first = id.len();
     for word in words {
@@ -90,6 +91,9 @@ mod tests {
             ("Make each of the answers shorter than it was before", Some("make-each-of-the-answers-shorter-than-it")),
             ("Tidy", None),
             ("修正する", None),
+            ("Почини сборку", None),
+            ("Größe ändern", None),
+            ("Größe der Karte ändern", Some("der-karte")),
             ("--help", None),
         ] {
             assert_eq!(id_from_title(title).as_deref(), id, "{title}");
