@@ -69,4 +69,7 @@ pub struct RunCheckout {
     pub branch: String,
     /// The branch that the run started from; null if unknown.
     pub back: Option<String>,
+    /// Files of the runner there with changes that are not committed, which git does not take to that branch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncommitted: Vec<String>,
 }

@@ -138,6 +138,9 @@ pub struct LandReply {
     /// run landed on, or, for a delivery, the one that it was started from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<String>,
+    /// The first files there with changes that are not committed, which keep the working tree on the branch of the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncommitted: Vec<String>,
     /// The branch of the last run that landed, if its settings differ from the defaults and the branch that it landed on
     /// has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -896,6 +896,7 @@ fn landing() -> Vec<Example> {
         on_run: None,
         left: Some("runner/port-to-postgres".into()),
         back: Some("main".into()),
+        uncommitted: Vec::new(),
         settings: Some("runner/port-to-postgres".into()),
         work_tree: Some(proj()),
         runs: vec![of_run],

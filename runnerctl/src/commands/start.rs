@@ -173,7 +173,7 @@ async fn confirm_base(connection: &Connection, path: &WirePath, goal_option: &st
     let client = connection.client();
     let at = AtRun { path: path.clone(), run: None };
     // If there is no run yet, there is nothing to ask.
-    let Ok(StatusView { on_run: Some(RunCheckout { branch, back }), .. }) = client.status(at).await else {
+    let Ok(StatusView { on_run: Some(RunCheckout { branch, back, .. }), .. }) = client.status(at).await else {
         return Ok(());
     };
     let runs = client.list(AtPath { path: path.clone() }).await?;

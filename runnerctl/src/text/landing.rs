@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use protocol::landing::{LandOutcome, LandReply, LandedCheck, LandedReport, LandedState, RunLanding};
 use protocol::shell;
 
+use super::checkout::back_command;
 use super::measure::short_id;
 use super::paint::{BAD, DIM, GOOD, HEADING, HINT, WARN, paint};
 use super::sanitize::{sanitize, sanitize_lines};
@@ -67,7 +68,7 @@ pub(crate) fn describe_checkout(reply: &LandReply) -> Option<String> {
     let back = reply.back.as_ref();
     match (&reply.on_run, &reply.left) {
         (Some(branch), _) => {
-            let command = |back: &String| format!("; back: git switch {}", shell::quote(back));
+            let command = |back: &String| format!("; back: {}", back_command(back, &reply.uncommitted));
             Some(format!("this working tree is on {branch}{}", back.map(command).unwrap_or_default()))
         }
         (None, Some(branch)) => Some(format!("this working tree went from {branch} to {}", back.unwrap_or(&reply.onto))),

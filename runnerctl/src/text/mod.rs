@@ -6,6 +6,7 @@ pub(crate) mod audit;
 pub(crate) mod bisect;
 pub(crate) mod branch;
 pub(crate) mod change;
+pub(crate) mod checkout;
 pub(crate) mod deliver;
 pub(crate) mod doctor;
 pub(crate) mod explain;

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use protocol::branch::RunCheckout;
 use protocol::flakes::FlakyTest;
-use protocol::shell;
 use protocol::test_record::TestsView;
 use protocol::view::{DiskView, GitWaitView, NodeRef, PhaseView, PublishedView, RunSummary, RunView, StatusView};
 use protocol::words::{Containment, GuardOutcome, RunStatus};
 
+use super::checkout::back_command;
 use super::iteration::render_lines;
 use super::measure::{format_bytes, format_duration, format_until, millis_between};
 use super::paint::{BAD, DIM, HEADING, HINT, WARN, paint};
@@ -130,10 +130,10 @@ pub(crate) fn render_detail(status: &StatusView, screen: &Screen) -> String {
 
 /// Says which run's branch the work tree is on, and the way back.
 fn render_checkout(status: &StatusView, screen: &Screen) -> String {
-    let Some(RunCheckout { branch, back }) = &status.on_run else { return String::new() };
+    let Some(RunCheckout { branch, back, uncommitted }) = &status.on_run else { return String::new() };
     let place = format!("\nthis working tree is on {}", sanitize(branch));
     let Some(back) = back else { return place + "\n" };
-    let command = paint(HINT, &sanitize(&format!("git switch {}", shell::quote(back))));
+    let command = paint(HINT, &sanitize(&back_command(back, uncommitted)));
     join_within(&format!("{place}; back:"), &command, screen)
 }
 

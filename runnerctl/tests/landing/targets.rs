@@ -1,5 +1,7 @@
 //! The target branch, and the work tree in which it is checked out: nothing in it is overwritten.
 
+use runner_testkit::Home;
+
 use crate::scene::{LandingScene, change_step, write_step};
 
 fn run_of(file: &str) -> LandingScene {
@@ -204,6 +206,28 @@ fn the_work_tree_goes_from_the_runs_branch_to_the_one_that_it_landed_on() {
     assert!(again.exits(0).stderr.contains("this working tree went from runner/a to main"), "{again:?}");
     assert_eq!((branch(), scene.repo.read("made")), ("main".to_owned(), "landed".to_owned()));
     assert!(!scene.home.ctl_in(&scene.repo, &["status"]).exits(0).stdout.contains("this working tree"));
+}
+
+#[test]
+fn settings_that_are_not_committed_are_in_the_command_that_leads_back() {
+    let home = Home::new();
+    let repo = home.repo("plain");
+    repo.script().always("echo work > work.txt; answer done 'Wrote it.'");
+    repo.write(".runner/state/config.toml", &repo.config().text());
+    let _daemon = home.daemon();
+    home.run(&repo, &["--id", "a", "-m", "Do it."]).exits(0);
+    home.ctl_in(&repo, &["config", "set", "max_iterations", "8"]).exits(0);
+    let back = "git commit -m Settings -- .runner/state/config.toml && git switch main";
+    let line = format!("this working tree is on runner/a; back: {back}\n");
+    let status = home.ctl_in(&repo, &["status"]);
+    assert!(status.exits(0).stdout.contains(&line), "{}", status.stdout);
+    let landed = home.ctl_in(&repo, &["land", "a", "--yes"]);
+    assert!(landed.exits(0).stderr.contains(&line), "{}", landed.stderr);
+    for command in back.split(" && ") {
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        repo.git(&words);
+    }
+    assert_eq!(repo.git(&["branch", "--show-current"]), "main");
 }
 
 #[test]

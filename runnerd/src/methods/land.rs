@@ -276,6 +276,7 @@ impl Api {
             on_run: run_branch(&repository)?,
             left: None,
             back: None,
+            uncommitted: Vec::new(),
             settings: find_other_settings(&repository, &prepared)?,
             runs: prepared.runs,
         };

@@ -1,14 +1,19 @@
 //! Where a landing leaves the work tree: a run that has landed no longer needs its branch there.
 
-use protocol::error::ErrorData;
+use protocol::error::{ErrorData, ErrorKind};
 use protocol::landing::{LandOutcome, LandParams, LandReply};
 use protocol::view::RunSummary;
-use runner_git::{ChangeKind, Repository, WorktreeChange};
+use runner_git::{ChangeKind, Id, Repository, WorktreeChange};
 
 use super::run::is_driven_elsewhere;
 use super::{Api, run_blocking};
 use crate::admit::git_error;
+use crate::repo::durable;
+use crate::repo::layout::Layout;
 use crate::worker::{ExclusiveWork, WorkerHandle, WorkerMessage};
+
+/// Maximum number of uncommitted paths that are reported.
+const MAX_UNCOMMITTED: usize = 5;
 
 impl Api {
     /// Checks out the branch that a run has landed on, if the work tree is on the run's, has no change that is not
@@ -40,10 +45,7 @@ impl Api {
         }
         let (tree, from) = (repository.clone(), branch.clone());
         let work = move || {
-            // A file that git does not know is in no branch, and git refuses to overwrite it.
-            let is_new = |change: &WorktreeChange| change.kind == ChangeKind::Untracked;
-            let changes = || tree.list_changes().map_err(|error| git_error(&error));
-            if run_branch(&tree)? == Some(from) && tree.operation().is_none() && changes()?.iter().all(is_new) {
+            if run_branch(&tree)? == Some(from) && tree.operation().is_none() && list_changed(&tree)?.is_empty() {
                 tree.switch_branch(&back).map_err(|error| git_error(&error))?;
             }
             Ok(())
@@ -58,9 +60,56 @@ impl Api {
             tracing::warn!(error = error.message, "failed to check out the branch that a run landed on");
         }
         let on_run = run_branch(repository)?;
+        let uncommitted = match (&on_run, &reply.back) {
+            (Some(_), Some(back)) => {
+                let (tree, back) = (repository.clone(), back.clone());
+                run_blocking(move || keep_stuck(&tree, &back, list_changed(&tree)?)).await?
+            }
+            (Some(_) | None, _) => Vec::new(),
+        };
         let left = Some(branch).filter(|_| on_run.is_none());
-        Ok(LandReply { on_run, left, ..reply })
+        Ok(LandReply { on_run, left, uncommitted, ..reply })
     }
+}
+
+/// Lists the changes that are not committed. A file that git does not know is none: it is in no branch, and git refuses
+/// to overwrite it.
+fn list_changed(repository: &Repository) -> Result<Vec<String>, ErrorData> {
+    let changes = repository.list_changes().map_err(|error| git_error(&error))?;
+    let known = changes.iter().filter(|change| change.kind != ChangeKind::Untracked);
+    Ok(known.map(WorktreeChange::display_path).collect())
+}
+
+/// Returns the files that people write under `.runner/` and that keep git from going to another branch.
+pub(super) fn list_stuck_files(repository: &Repository, back: &str) -> Result<Vec<String>, ErrorData> {
+    let head = repository.head().map_err(|error| git_error(&error))?.commit();
+    let layout = Layout::new(repository.work_dir());
+    let mut changed = Vec::new();
+    for path in [Layout::CONFIG, Layout::GOAL] {
+        let committed = head.map(|head| repository.read_file(&head, path)).transpose().map_err(|error| git_error(&error))?;
+        let here = durable::read(&layout.path(path))
+            .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
+        if committed.flatten().is_some_and(|committed| here.as_ref() != Some(&committed)) {
+            changed.push(path.to_owned());
+        }
+    }
+    keep_stuck(repository, back, changed)
+}
+
+/// Returns the first of these changed files that another branch has otherwise than HEAD: git takes a change along to a
+/// branch only where both have the same file.
+fn keep_stuck(repository: &Repository, back: &str, paths: Vec<String>) -> Result<Vec<String>, ErrorData> {
+    let head = repository.head().map_err(|error| git_error(&error))?.commit();
+    let tip = repository.find_branch_tip(back).map_err(|error| git_error(&error))?;
+    let (Some(head), Some(tip)) = (head, tip) else { return Ok(Vec::new()) };
+    let read = |commit: &Id, path: &str| repository.read_file(commit, path).map_err(|error| git_error(&error));
+    let mut stuck = Vec::new();
+    for path in paths {
+        if stuck.len() < MAX_UNCOMMITTED && read(&head, &path)? != read(&tip, &path)? {
+            stuck.push(path);
+        }
+    }
+    Ok(stuck)
 }
 
 /// Returns the branch of a run that a work tree is on.

@@ -18,6 +18,7 @@ use protocol::words::RunStatus;
 use runner_agents::AgentCandidates;
 use runner_git::Repository;
 
+use super::land_checkout::list_stuck_files;
 use super::run_selector::refresh_published;
 use super::{Api, branches, config as config_methods, draining_error, isolated, repo_order, run_blocking};
 use crate::admit::{self, StartCommands, StartConfig, StartPreconditions, git_error, no_run_error};
@@ -215,7 +216,13 @@ impl Api {
         let is_active = status.repo.source.is_some() || is_session_active(status, repository.work_dir());
         let branch = self.current_branch(repository).await.filter(|_| !is_active)?;
         let back = self.find_target(repository, branch.strip_prefix("runner/")?);
-        Some(RunCheckout { branch, back })
+        let (repository, onto) = (repository.clone(), back.clone());
+        let stuck = run_blocking(move || match onto {
+            Some(onto) => list_stuck_files(&repository, &onto),
+            None => Ok(Vec::new()),
+        });
+        // A file that cannot be read is reported by what needs it.
+        Some(RunCheckout { branch, back, uncommitted: stuck.await.unwrap_or_default() })
     }
 
     /// Returns the branch that HEAD is on.
