@@ -34,12 +34,16 @@ pub struct StartReply {
     /// The new workspace of the run; null if the run works in place, or continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<CreatedWorkspace>,
-    /// The start of its branch, as named by the request or HEAD; null if the run continues, or HEAD is detached.
+    /// The start of its branch: as named by the request, else the branch or the commit of HEAD; null if the run
+    /// continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// The branch to land on, and to switch the working tree back to afterwards; null if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<String>,
+    /// The commit that HEAD was at, if it was on no branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detached: Option<String>,
     /// The settings that it takes from another run, because its base has none; null if there is nothing to take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<StartSettings>,

@@ -297,6 +297,7 @@ fn runs() -> Vec<Example> {
         workspace: Some(made),
         from: Some("main".into()),
         back: Some("main".into()),
+        detached: None,
         settings: Some(StartSettings {
             run: Some("lexer".into()),
             keys: vec![TakenSetting { key: "max_cost_usd".into(), value: "20.0".into() }],
@@ -334,6 +335,7 @@ fn runs() -> Vec<Example> {
                 workspace: None,
                 from: Some("main".into()),
                 back: Some("main".into()),
+                detached: None,
                 settings: None,
                 head_config: false,
             },
@@ -923,6 +925,7 @@ fn landing() -> Vec<Example> {
         workspace: None,
         from: Some("main".into()),
         back: Some("main".into()),
+        detached: None,
         settings: None,
         head_config: false,
     };

@@ -268,6 +268,7 @@ fn render_origin(reply: &StartReply, screen: &Screen) -> String {
     let origin = match (is_behind, reply.ahead) {
         (true, 0) => paint(WARN, &format!("it begins from {from}, on top of that run")),
         (true, _) => "it begins from the end of the run before it".to_owned(),
+        (false, _) if reply.detached.as_ref() == Some(&from) => format!("it begins from commit {from}, where HEAD is"),
         (false, _) => format!("it begins from {from}"),
     };
     let origin = match other.filter(|_| is_behind) {
@@ -297,8 +298,13 @@ fn render_settings(reply: &StartReply, has_detected: bool) -> String {
 
 /// Says how the work tree of a run comes back to the branch that it was on.
 fn render_way_back(reply: &StartReply, is_on: &str, screen: &Screen) -> String {
-    let Some(back) = reply.back.as_ref().filter(|_| reply.workspace.is_none()) else { return String::new() };
-    let command = paint(HINT, &format!("git switch {}", sanitize(&shell::quote(back))));
+    let command = match (&reply.back, &reply.detached) {
+        _ if reply.workspace.is_some() => return String::new(),
+        (_, Some(commit)) => format!("git switch --detach {}", sanitize(commit)),
+        (Some(back), None) => format!("git switch {}", sanitize(&shell::quote(back))),
+        (None, None) => return String::new(),
+    };
+    let command = paint(HINT, &command);
     join_within(&format!("this working tree {is_on} {}; back:", sanitize(&reply.run.branch)), &command, screen)
 }
 
@@ -351,6 +357,7 @@ mod tests {
             workspace: None,
             from: None,
             back: None,
+            detached: None,
             settings: None,
             head_config: false,
         };
@@ -369,6 +376,7 @@ mod tests {
             workspace: None,
             from,
             back,
+            detached: None,
             settings: None,
             head_config: false,
         };
@@ -383,6 +391,11 @@ mod tests {
         ");
         (reply.ahead, reply.back) = (1, None);
         insta::assert_snapshot!(strip_str(&render_origin(&reply, &Screen::fixed())), @"it begins from the end of the run before it");
+        (reply.from, reply.detached) = (Some("0123456789ab".into()), Some("0123456789ab".into()));
+        insta::assert_snapshot!(strip_str(&render_origin(&reply, &Screen::fixed())), @r"
+        it begins from commit 0123456789ab, where HEAD is
+        this working tree is then on runner/run-1a2b3c4d; back: git switch --detach 0123456789ab
+        ");
         reply.from = None;
         assert_eq!(render_origin(&reply, &Screen::fixed()), "");
     }
@@ -401,6 +414,7 @@ mod tests {
             workspace: None,
             from: None,
             back: None,
+            detached: None,
             settings: None,
             head_config: false,
         };
@@ -447,6 +461,7 @@ mod tests {
             workspace: Some(workspace),
             from: None,
             back: None,
+            detached: None,
             settings: None,
             head_config: false,
         };

@@ -69,7 +69,11 @@ fn a_detached_head_is_a_base() {
     let place = RepoPlace::of_repo(&home, &repo);
     let base = place.git(&["rev-parse", "HEAD"]);
     place.git(&["checkout", "-q", "--detach"]);
-    place.ctl(&["start", "--wait", "-m", "Do it."]).assert_exits(0);
+    let started = place.ctl(&["start", "--wait", "-m", "Do it."]).assert_exits(0);
+    let commit = &base[..12];
+    started
+        .assert_contains(&format!("it begins from commit {commit}, where HEAD is"))
+        .assert_contains(&format!("this working tree is on runner/do-it; back: git switch --detach {commit}\n"));
     assert_eq!(place.branch(), "runner/do-it");
     assert_eq!(repo.run_state("HEAD").base.as_deref(), Some(base.as_str()));
 }

@@ -415,7 +415,7 @@ fn choose_branch(
     }
     let message = match found.iter().flatten().next() {
         Some(_) => "these runs were not started from one branch: say which they land on",
-        None => "this daemon has not started the run, and does not know its branch: say which one it lands on",
+        None => "no branch is known from which this run was started: say which one it lands on",
     };
     let first = found.iter().flatten().next().map_or(fallback, |onto| onto.as_str());
     Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint(command(first)))

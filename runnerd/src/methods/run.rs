@@ -16,7 +16,7 @@ use protocol::request::{
 use protocol::view::{RunSummary, StatusView};
 use protocol::words::RunStatus;
 use runner_agents::AgentCandidates;
-use runner_git::Repository;
+use runner_git::{Head, Repository};
 
 use super::land_checkout::list_stuck_files;
 use super::run_selector::refresh_published;
@@ -29,6 +29,9 @@ use crate::worker::{
     IdChoice, PinnedRepo, StartOrder, WorkerHandle, WorkerMessage, create_layout, is_claimed_by_another,
     propose_workspace, read_committed_layout,
 };
+
+/// Number of digits by which a commit is named.
+const SHORT_ID_DIGITS: usize = 12;
 
 #[async_trait]
 impl RunApiServer for Api {
@@ -45,8 +48,11 @@ impl RunApiServer for Api {
         let params = self.redirect_to_isolated(params).await?;
         let repository = self.find_repository(params.path.as_path()).await?;
         let head_config = params.base.is_none() && has_only_head_config(&repository).await?;
-        let (repo, start_branch) = (repository.clone(), self.current_branch(&repository).await);
-        let from = params.base.clone().or_else(|| start_branch.clone());
+        let (repo, head) = (repository.clone(), read_head(&repository).await);
+        let start_branch = head.as_ref().and_then(|head| head.branch().map(str::to_owned));
+        let detached = head.filter(|head| head.branch().is_none()).and_then(|head| head.commit());
+        let detached = detached.map(|commit| commit.short(SHORT_ID_DIGITS));
+        let from = params.base.clone().or_else(|| start_branch.clone()).or_else(|| detached.clone());
         let onto = params.onto.clone().or(start_branch);
         let start_config = self.choose_start_config(&repository, &params).await?;
         let settings = start_config.as_ref().map(|taken| taken.settings.clone());
@@ -62,9 +68,10 @@ impl RunApiServer for Api {
         };
         self.try_save_target(&repo, &reply, onto);
         let back = self.find_target(&repo, &reply.run.id);
-        let (from, settings) = (from.filter(|_| !reply.resumed), settings.filter(|_| !reply.resumed));
-        let head_config = head_config && !reply.resumed;
-        Ok(StartReply { from, back, settings, head_config, ..reply })
+        if reply.resumed {
+            return Ok(StartReply { back, ..reply });
+        }
+        Ok(StartReply { from, back, detached, settings, head_config, ..reply })
     }
 
     async fn fork(&self, params: ForkParams) -> RpcResult<StartReply> {
@@ -214,7 +221,7 @@ impl Api {
     /// Returns the run's branch that a work tree is on, unless a run is at work there.
     async fn find_run_checkout(&self, repository: &Repository, status: &StatusView) -> Option<RunCheckout> {
         let is_active = status.repo.source.is_some() || is_session_active(status, repository.work_dir());
-        let branch = self.current_branch(repository).await.filter(|_| !is_active)?;
+        let branch = read_head(repository).await?.branch().filter(|_| !is_active)?.to_owned();
         let back = self.find_target(repository, branch.strip_prefix("runner/")?);
         let (repository, onto) = (repository.clone(), back.clone());
         let stuck = run_blocking(move || match onto {
@@ -223,13 +230,6 @@ impl Api {
         });
         // A file that cannot be read is reported by what needs it.
         Some(RunCheckout { branch, back, uncommitted: stuck.await.unwrap_or_default() })
-    }
-
-    /// Returns the branch that HEAD is on.
-    async fn current_branch(&self, repository: &Repository) -> Option<String> {
-        let repository = repository.clone();
-        let head = run_blocking(move || repository.head().map_err(|error| git_error(&error))).await.ok()?;
-        head.branch().map(str::to_owned)
     }
 
     /// Remembers the branch from which a new run was started; without it, the target must be named when landing.
@@ -428,6 +428,12 @@ impl Api {
         })
         .await
     }
+}
+
+/// Returns what HEAD points to, if it can be read.
+async fn read_head(repository: &Repository) -> Option<Head> {
+    let repository = repository.clone();
+    run_blocking(move || repository.head().map_err(|error| git_error(&error))).await.ok()
 }
 
 /// Whether a run of the repository is being driven in this work tree.

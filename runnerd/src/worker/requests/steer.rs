@@ -74,7 +74,17 @@ pub(super) fn start_run(queue: &mut RepoQueue, order: StartOrder) -> Result<Star
     let run = queue.find_run(&id).map(|run| queue.run_summary(run)).ok_or_else(|| run_not_found(&id))?;
     let ahead = queue.file.runs.iter().filter(|run| !run.state.is_over()).position(|other| other.id == id);
     let ahead = u32::try_from(ahead.unwrap_or(0)).unwrap_or(u32::MAX);
-    Ok(StartReply { run, ahead, resumed, workspace: None, from: None, back: None, settings: None, head_config: false })
+    Ok(StartReply {
+        run,
+        ahead,
+        resumed,
+        workspace: None,
+        from: None,
+        back: None,
+        detached: None,
+        settings: None,
+        head_config: false,
+    })
 }
 
 pub(super) fn step_run(queue: &mut RepoQueue, run: Option<&str>, reply: ReplySender<StepReply>) {
