@@ -75,6 +75,9 @@ pub(crate) async fn choose_settings(
         detected.extend(agents.ok().and_then(Result::ok).and_then(|agents| choose_agent(&agents)));
     }
     if detected.is_empty() {
+        if facts.guard_suggestion.is_none() && !settings.has_default("guard.command") {
+            asker.ui.print_note(&render_ci_hint(&facts.ci_commands));
+        }
         return Ok(NewSettings { defaults: own, has_detected: false });
     }
     if asker.confirm(&render_detected(&detected, &facts.ci_commands))? {
@@ -114,18 +117,22 @@ fn detect_guard(facts: &RepositoryFacts) -> Option<DetectedSetting> {
     Some(DetectedSetting { key: "guard.command", value, reason: found.reason.clone() })
 }
 
-/// Returns the agent that can work and is logged in, else the first that can work, unless it is the default.
-fn choose_agent(agents: &[AgentFacts]) -> Option<DetectedSetting> {
+/// Returns the agent that can work and is logged in, else the first that can work and may be; with its version and
+/// whether it is logged in.
+pub(crate) fn find_fit_agent(agents: &[AgentFacts]) -> Option<(&AgentFacts, String, bool)> {
     let version = |facts: &AgentFacts, wanted: Option<bool>| match &facts.fitness {
         AgentFitness::Fit { version, login, .. } if *login == wanted => Some(version.clone().unwrap_or_default()),
-        _ => None,
+        AgentFitness::Fit { .. } | AgentFitness::Unfit { .. } | AgentFitness::Unknown { .. } => None,
     };
     let find = |wanted: Option<bool>| agents.iter().find_map(|facts| Some((facts, version(facts, wanted)?)));
-    let (chosen, version, login) = match (find(Some(true)), find(None)) {
-        (Some((chosen, version)), _) => (chosen, version, "is installed and logged in"),
-        (None, Some((chosen, version))) => (chosen, version, "is installed, perhaps without a login"),
-        (None, None) => return None,
-    };
+    let logged_in = find(Some(true)).map(|(facts, version)| (facts, version, true));
+    logged_in.or_else(|| find(None).map(|(facts, version)| (facts, version, false)))
+}
+
+/// Returns the suggested agent, unless it is the default.
+fn choose_agent(agents: &[AgentFacts]) -> Option<DetectedSetting> {
+    let (chosen, version, has_login) = find_fit_agent(agents)?;
+    let login = if has_login { "is installed and logged in" } else { "is installed, perhaps without a login" };
     if chosen.kind == DEFAULT_AGENT {
         return None;
     }
@@ -148,6 +155,25 @@ fn render_detected(detected: &[DetectedSetting], ci_commands: &[String]) -> Stri
         let _ = writeln!(text, "  its CI runs: {}", commands.join("; "));
     }
     text
+}
+
+/// Says what the CI of a repository runs for which no guard was detected; empty if it runs nothing.
+fn render_ci_hint(ci_commands: &[String]) -> String {
+    let Some(first) = ci_commands.first() else { return String::new() };
+    let rows: String = ci_commands.iter().map(|command| format!("  {}\n", sanitize(command))).collect();
+    let example = sanitize(&guard_words(first));
+    let head = "no guard was detected; the CI of this repository runs:\n";
+    format!("{head}{rows}to use one: runnerctl config set guard.command {example}\n")
+}
+
+/// Returns a command of a CI workflow as the words of a guard: its own, unless it needs a shell.
+pub(crate) fn guard_words(ci_command: &str) -> String {
+    let is_plain = |char: char| char.is_alphanumeric() || " ./_-=:,@+".contains(char);
+    if ci_command.chars().all(is_plain) {
+        shell::join_args(ci_command.split_whitespace())
+    } else {
+        shell::join_args(["sh", "-c", ci_command])
+    }
 }
 
 fn add_detected(own: Option<UserDefaults>, detected: &[DetectedSetting]) -> UserDefaults {
@@ -181,6 +207,18 @@ mod tests {
         "claude": claude 2.1.0 is installed and logged in; codex is not logged in
         "claude": claude 2.1.0 is installed, perhaps without a login; codex is not installed
         "#);
+    }
+
+    #[test]
+    fn what_the_ci_runs_is_a_hint_where_no_guard_was_detected() {
+        assert_eq!(render_ci_hint(&[]), "");
+        insta::assert_snapshot!(render_ci_hint(&["./run-tests.sh --all".into(), "a && b".into()]), @r"
+        no guard was detected; the CI of this repository runs:
+          ./run-tests.sh --all
+          a && b
+        to use one: runnerctl config set guard.command ./run-tests.sh --all
+        ");
+        assert_eq!(guard_words("a && b"), "sh -c 'a && b'");
     }
 
     #[test]

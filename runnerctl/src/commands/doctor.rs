@@ -154,7 +154,7 @@ impl RepositoryQuery<'_> {
 }
 
 async fn check_repository(repository: &RepositoryReport) -> RepositoryChecks {
-    let RepositoryReport { facts, hold_reason: held, settings, files, agents, guard } = repository;
+    let RepositoryReport { facts, hold_reason: held, settings, files, agents, installed, guard } = repository;
     let root = facts.path.as_path();
     // A clone may contain its own `just`.
     let recipe = if facts.confirmed == Some(true) { machine::find_recipe(guard, root).await } else { None };
@@ -169,7 +169,7 @@ async fn check_repository(repository: &RepositoryReport) -> RepositoryChecks {
     checks.extend(facts.guard.as_ref().map(|guard| rules::check_guard_files(guard, facts)));
     checks.extend(facts.workspace.as_ref().map(|proposal| rules::check_workspace(proposal, facts)));
     checks.extend(held.as_ref().map(rules::check_hold));
-    checks.extend(rules::check_configured_agents(agents));
+    checks.extend(rules::check_configured_agents(agents, installed, facts));
     checks.extend(rules::check_files(files, facts));
     RepositoryChecks { checks: rules::drop_repeats(checks), has_agents: agents.is_ok() }
 }

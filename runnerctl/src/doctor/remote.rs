@@ -6,7 +6,7 @@ use std::time::Duration;
 use jsonrpsee::core::client::{Client, Error as ClientError};
 use protocol::api::{ConfigApiClient, DoctorApiClient as _, RepoApiClient as _, RunApiClient, TreeApiClient as _};
 use protocol::client::{CallError, Connection, caller_env};
-use protocol::doctor::{AgentFacts, RepositoryFacts};
+use protocol::doctor::{AgentFacts, AgentFitness, RepositoryFacts};
 use protocol::path::WirePath;
 use protocol::reply::{ConfigShowReply, ValidateReply};
 use protocol::request::{AtPath, AtRun, ConfigKey, ValidateParams};
@@ -32,6 +32,8 @@ pub(crate) struct RepositoryReport {
     pub(crate) settings: Result<ConfigShowReply, QueryError>,
     pub(crate) files: Result<ValidateReply, QueryError>,
     pub(crate) agents: Result<Vec<AgentFacts>, QueryError>,
+    /// The installed agents, if a configured one cannot work.
+    pub(crate) installed: Vec<AgentFacts>,
     /// The guard's command; empty if the configuration cannot be read.
     pub(crate) guard: Vec<String>,
 }
@@ -48,13 +50,20 @@ pub(crate) async fn query_repository(connection: &Connection, path: &WirePath) -
         with_timeout(REQUEST_TIMEOUT, RunApiClient::status(client, state)),
         with_timeout(REQUEST_TIMEOUT, client.show(at)),
         with_timeout(REQUEST_TIMEOUT, client.validate(params.clone())),
-        with_timeout(AGENTS_TIMEOUT, client.agent_facts(params)),
+        with_timeout(AGENTS_TIMEOUT, client.agent_facts(params.clone())),
         with_timeout(REQUEST_TIMEOUT, ConfigApiClient::get(client, guard)),
     );
     let guard = guard.ok().and_then(|reply| serde_json::from_value(reply.value).ok()).unwrap_or_default();
     // An unregistered repository has no state.
     let held = held.ok().and_then(|view| view.repo.held);
-    Ok(RepositoryReport { facts, hold_reason: held, settings, files, agents, guard })
+    let is_unfit = |agent: &AgentFacts| matches!(agent.fitness, AgentFitness::Unfit { .. });
+    let installed = if agents.as_ref().is_ok_and(|agents| agents.iter().any(is_unfit)) {
+        // They are only for an example.
+        with_timeout(AGENTS_TIMEOUT, client.installed_agents(params)).await.unwrap_or_default()
+    } else {
+        Vec::new()
+    };
+    Ok(RepositoryReport { facts, hold_reason: held, settings, files, agents, installed, guard })
 }
 
 /// Requests the size of workspaces, which the daemon measures file by file.

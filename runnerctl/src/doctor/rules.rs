@@ -1,5 +1,6 @@
 //! Judges the facts and suggests what to type: pure, one function per check.
 
+mod agents;
 mod disk_space;
 
 use std::path::Path;
@@ -7,17 +8,19 @@ use std::path::Path;
 use jiff::Timestamp;
 use protocol::client::ConnectError;
 use protocol::doctor::{
-    AgentFacts, AgentFitness, AttributeFault, GuardFiles, LANDING_GIT, OLDEST_GIT, RepositoryFacts, WorkspaceProposal,
+    AttributeFault, GuardFiles, LANDING_GIT, OLDEST_GIT, RepositoryFacts, WorkspaceProposal,
 };
 use protocol::reply::{ConfigShowReply, SettingOrigin, SettingView, ValidateReply};
 use protocol::shell;
 use protocol::view::{DaemonView, StopReason};
 use protocol::words::Containment;
 
+pub(crate) use self::agents::check_configured_agents;
 pub(crate) use self::disk_space::check_workspaces;
 use super::machine::{ClockState, FileAccess, LockHolder, ServiceStatus};
 use super::probe::{PROBE_TIMEOUT, ProbeResult};
 use super::{CheckLevel, DoctorCheck, QueryError};
+use crate::detection::guard_words;
 use crate::text::measure::format_bytes;
 
 /// Free bytes below which nothing works reliably.
@@ -376,10 +379,11 @@ pub(crate) fn check_guard(
         return DoctorCheck::skipped("guard", "the configuration cannot be read");
     };
     let line = shell::join_args(command.iter().map(String::as_str));
-    let example = facts
-        .guard_suggestion
-        .as_ref()
-        .map_or("make test".to_owned(), |found| shell::join_args(found.command.iter().map(String::as_str)));
+    let example = match (&facts.guard_suggestion, facts.ci_commands.first()) {
+        (Some(found), _) => shell::join_args(found.command.iter().map(String::as_str)),
+        (None, Some(command)) => guard_words(command),
+        (None, None) => "COMMAND".to_owned(),
+    };
     let other = format!("or: {}", set_command(facts, &format!("guard.command {example}")));
     match recipe {
         _ if !is_installed => {
@@ -431,38 +435,6 @@ pub(crate) fn check_workspace(proposal: &WorkspaceProposal, facts: &RepositoryFa
     let found =
         format!("an isolated run would begin without what git ignores ({by}), unless it is set what to copy or run");
     DoctorCheck::ok("workspace", found).with_details(commands.collect())
-}
-
-/// Checks the configured agents.
-pub(crate) fn check_configured_agents(agents: &Result<Vec<AgentFacts>, QueryError>) -> Vec<DoctorCheck> {
-    match agents {
-        Ok(agents) => agents.iter().map(check_agent).collect(),
-        Err(QueryError::Refused(why, hint)) => {
-            vec![DoctorCheck { fix: hint.clone(), ..DoctorCheck::skipped("agents", why.clone()) }]
-        }
-        Err(error) => vec![error.to_check("agents")],
-    }
-}
-
-fn check_agent(facts: &AgentFacts) -> DoctorCheck {
-    let AgentFacts { section, kind, .. } = facts;
-    match &facts.fitness {
-        AgentFitness::Fit { version, tested, login } => {
-            let login = match login {
-                Some(true) => ", logged in",
-                Some(false) => ", not logged in",
-                None => "",
-            };
-            let version =
-                version.as_ref().map_or("a command of your own".to_owned(), |version| format!("{kind} {version}"));
-            let tested = tested.as_ref().map(|tested| format!("; the newest tested is {tested}")).unwrap_or_default();
-            DoctorCheck::ok("agent", format!("[{section}] {version}{login}{tested}"))
-        }
-        AgentFitness::Unfit { what, fix } => DoctorCheck::fail("agent", format!("[{section}] {what}"), fix.clone()),
-        AgentFitness::Unknown { why } => {
-            DoctorCheck::warn("agent", format!("[{section}] {kind}: {why}"), format!("{kind} --version, to see why"))
-        }
-    }
 }
 
 /// Drops reports of a missing program if the check of agent or guard covers it.

@@ -77,6 +77,24 @@ fn a_detected_guard_is_taken_only_if_the_user_agrees() {
 }
 
 #[test]
+fn where_no_guard_is_detected_what_the_ci_runs_is_a_hint() {
+    let home = Home::new();
+    let repo = home.repo("one");
+    let workflow = "on: push\njobs:\n  t:\n    steps:\n      - run: |\n          ./run-tests.sh --all\n";
+    repo.write(".github/workflows/ci.yml", workflow).commit("Begin");
+    let _daemon = home.daemon();
+    let command = "runnerctl config set guard.command ./run-tests.sh --all\n";
+    let doctor = home.ctl_in(&repo, &["doctor"]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(doctor.contains(command.trim_end()), "{doctor}");
+    let output = home.ctl_in(&repo, &["init", "--yes"]);
+    assert!(output.exits(0).stderr.contains(command), "{}", output.stderr);
+    let words: Vec<&str> = command.split_whitespace().skip(1).collect();
+    home.ctl_in(&repo, &words).exits(0);
+    let value = home.ctl_in(&repo, &["config", "get", "guard.command"]).exits(0).stdout.clone();
+    assert_eq!(value, "[\"./run-tests.sh\",\"--all\"]\n");
+}
+
+#[test]
 fn a_command_in_the_configuration_is_set_by_its_words() {
     let home = Home::new();
     let repo = home.scripted_repo("one");

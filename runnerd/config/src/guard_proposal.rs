@@ -82,11 +82,22 @@ fn has_test_script(text: &str) -> bool {
 
 /// Returns the first commands that a workflow of a CI service runs, at most `limit`.
 pub fn workflow_commands(text: &str, limit: usize) -> Vec<String> {
-    let commands = text.lines().filter_map(|line| {
-        let command = line.trim_start().trim_start_matches("- ").strip_prefix("run:")?.trim();
-        (!command.is_empty() && !command.starts_with(['|', '>'])).then(|| command.to_owned())
-    });
-    commands.take(limit).collect()
+    let mut commands = Vec::new();
+    // The column of the key whose block follows: the lines of that are commands.
+    let mut block = None;
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let (line, words) = (line.trim_end(), line.trim());
+        if block.is_some_and(|column| line.len() - words.len() > column) {
+            commands.extend((!words.starts_with('#')).then(|| words.to_owned()));
+            continue;
+        }
+        let key = words.trim_start_matches("- ");
+        let command = key.strip_prefix("run:").map(str::trim);
+        block = command.filter(|command| command.starts_with(['|', '>'])).map(|_| line.len() - key.len());
+        commands.extend(command.filter(|command| block.is_none() && !command.is_empty()).map(str::to_owned));
+    }
+    commands.truncate(limit);
+    commands
 }
 
 #[cfg(test)]
@@ -131,9 +142,9 @@ mod tests {
     }
 
     #[test]
-    fn commands_of_a_workflow_are_those_on_one_line() {
-        let text = "jobs:\n  a:\n    steps:\n      - uses: x\n      - run: cargo test\n      - run: |\n          a\n        run: make\n";
-        assert_eq!(workflow_commands(text, 5), ["cargo test", "make"]);
+    fn commands_of_a_workflow_are_those_on_one_line_and_those_of_a_block() {
+        let text = "jobs:\n  a:\n    steps:\n      - uses: x\n      - run: cargo test\n      - run: |\n          # a\n          b\n\n            c\n        shell: sh\n      - name: d\n        run: make\n";
+        assert_eq!(workflow_commands(text, 5), ["cargo test", "b", "c", "make"]);
         assert_eq!(workflow_commands(text, 1), ["cargo test"]);
     }
 }

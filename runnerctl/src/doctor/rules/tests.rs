@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use protocol::doctor::GuardSuggestion;
+use protocol::doctor::{AgentFacts, AgentFitness, GuardSuggestion};
 use protocol::path::WirePath;
 use protocol::view::{CheckView, MissingLevel, SleepView};
 
+use super::agents::check_agent;
 use super::*;
 
 fn render_table(rows: Vec<(&str, DoctorCheck)>) -> String {
@@ -317,6 +318,16 @@ fn what_is_advised_in_a_fresh_repository_creates_its_files_first_and_names_what_
     let fix = check_guard(&to_strings(&["just", "ci"]), false, None, &fresh).fix;
     let expected = "install just; or: runnerctl init && runnerctl config set guard.command cargo test";
     assert_eq!(fix.as_deref(), Some(expected));
+    let by_ci = RepositoryFacts { guard_suggestion: None, ci_commands: to_strings(&["./t.sh --all"]), ..fresh };
+    let fix = check_guard(&to_strings(&["just", "ci"]), false, None, &by_ci).fix;
+    let expected = "install just; or: runnerctl init && runnerctl config set guard.command ./t.sh --all";
+    assert_eq!(fix.as_deref(), Some(expected));
+    let agent = |kind: &str, fitness| AgentFacts { section: "executor".into(), kind: kind.into(), fitness };
+    let codex = agent("codex", AgentFitness::Unfit { what: "codex has no login".into(), fix: "codex login".into() });
+    let claude = agent("claude", AgentFitness::Fit { version: None, tested: None, login: Some(true) });
+    let checks = check_configured_agents(&Ok(vec![codex]), &[claude], &by_ci);
+    let expected = "codex login; or: runnerctl init && runnerctl config set executor.kind claude";
+    assert_eq!(checks[0].fix.as_deref(), Some(expected));
 }
 
 #[test]
