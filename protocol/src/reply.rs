@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::doctor::GuardFiles;
 use crate::event::Activity;
 use crate::path::WirePath;
 use crate::tree::TaskTree;
@@ -47,6 +48,9 @@ pub struct StartReply {
     /// The settings that it takes from another run, because its base has none; null if there is nothing to take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<StartSettings>,
+    /// The files that it watches for its guard; null if the run continues, or if they cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<GuardFiles>,
     /// Whether it begins with the configuration of HEAD because the work tree has no file of it.
     #[serde(default)]
     pub head_config: bool,

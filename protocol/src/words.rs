@@ -198,6 +198,23 @@ impl RunStatus {
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Stuck | Self::Limit | Self::TimedOut | Self::Failed | Self::Cancelled)
     }
+
+    /// Returns what a sentence says of a run in this state.
+    pub fn predicate(self) -> &'static str {
+        match self {
+            Self::Queued => "is queued",
+            Self::Running => "is running",
+            Self::Paused => "is paused",
+            Self::Waiting => "is waiting",
+            Self::Held => "is held",
+            Self::Completed => "is completed",
+            Self::Stuck => "is stuck",
+            Self::Limit => "has reached a limit",
+            Self::TimedOut => "has timed out",
+            Self::Failed => "has failed",
+            Self::Cancelled => "is cancelled",
+        }
+    }
 }
 
 words! {

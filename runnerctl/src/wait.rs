@@ -119,7 +119,7 @@ fn describe_blocker(run: &RunView, status: &StatusView, screen: &Screen) -> Opti
     let first = status.repo.queue.first().filter(|_| run.summary.state == RunStatus::Queued)?;
     let reason = first.reason.as_ref().filter(|_| first.id != run.summary.id)?;
     let why = render_stop_reason(Some(reason), &first.path, screen);
-    Some(format!("run {} is before it, and is {}\n{}", first.id, first.state, why.trim_end()))
+    Some(format!("run {} is before it, and {}\n{}", first.id, first.state.predicate(), why.trim_end()))
 }
 
 /// Returns the run as held if its repository is: for example by a bug of the daemon, which the run's own state does not

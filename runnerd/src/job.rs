@@ -252,7 +252,7 @@ impl DriveJob {
             }
             JobEnd::Stopped(state, reason) => {
                 let why = reason.as_ref().map(|reason| format!(": {}", reason.message)).unwrap_or_default();
-                print_note(&format!("run {} is {state}{why}", self.options.run));
+                print_note(&format!("run {} {}{why}", self.options.run, state.predicate()));
                 exit_status_for(*state).code()
             }
         })

@@ -263,7 +263,7 @@ impl RegistryActor {
         };
         let view = handle.status().repo.clone();
         if let Some(run) = view.queue.first() {
-            let message = format!("run {} is {}", run.id, run.state);
+            let message = format!("run {} {}", run.id, run.state.predicate());
             return Err(ErrorData::new(ErrorKind::WrongState, message).hint("runnerctl cancel"));
         }
         let is_of_source = |other: &&WorkerHandle| {

@@ -298,6 +298,7 @@ fn runs() -> Vec<Example> {
         from: Some("main".into()),
         back: Some("main".into()),
         detached: None,
+        guard: None,
         settings: Some(StartSettings {
             run: Some("lexer".into()),
             keys: vec![TakenSetting { key: "max_cost_usd".into(), value: "20.0".into() }],
@@ -336,6 +337,7 @@ fn runs() -> Vec<Example> {
                 from: Some("main".into()),
                 back: Some("main".into()),
                 detached: None,
+                guard: None,
                 settings: None,
                 head_config: false,
             },
@@ -926,6 +928,7 @@ fn landing() -> Vec<Example> {
         from: Some("main".into()),
         back: Some("main".into()),
         detached: None,
+        guard: None,
         settings: None,
         head_config: false,
     };

@@ -2,13 +2,12 @@
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::Args;
-use protocol::api::{DoctorApiClient as _, RunApiClient as _};
+use protocol::api::RunApiClient as _;
 use protocol::branch::RunCheckout;
 use protocol::client::{Connection, caller_env};
-use protocol::doctor::{GuardFiles, RepositoryFacts};
+use protocol::doctor::GuardFiles;
 use protocol::error::{ErrorKind, ExitStatus};
 use protocol::path::WirePath;
 use protocol::reply::{CreatedWorkspace, StartReply, StartSettings, TakenSetting};
@@ -16,7 +15,6 @@ use protocol::request::{AtPath, AtRun, StartParams};
 use protocol::shell;
 use protocol::view::StatusView;
 use protocol::words::RunStatus;
-use tokio::time::timeout;
 
 use crate::args::RepoTarget;
 use crate::confirm::{ask_yes_no, with_confirmation};
@@ -38,8 +36,6 @@ use crate::workspace_progress::show_workspace_progress;
 const UNCOMMITTED_SHOWN: usize = 5;
 /// The daemon's size limit for a goal; a larger one is refused before it is sent.
 const GOAL_LIMIT: u64 = 64 * 1024;
-/// Time limit for the answer about the files that the guard uses.
-const FACTS_WITHIN: Duration = Duration::from_secs(5);
 
 const EXAMPLES: &str = "Examples:
   runnerctl start                            the goal in .runner/GOAL.md
@@ -153,10 +149,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
     if let Some(workspace) = &reply.workspace {
         invocation.ui.print_note(&render_workspace_notes(workspace));
     }
-    // A repository whose worker is blocked in git does not answer; the run is started all the same.
-    let facts = connection.client().repository_facts(AtPath { path: path.clone() });
-    if let Ok(Ok(RepositoryFacts { guard: Some(guard), .. })) = timeout(FACTS_WITHIN, facts).await {
-        invocation.ui.print_note(&render_guard_files(&guard));
+    if let Some(guard) = &reply.guard {
+        invocation.ui.print_note(&render_guard_files(guard));
     }
     if args.wait {
         let (status, run) = wait_for_run(invocation, path, reply.run.id.clone()).await?;
@@ -181,7 +175,8 @@ async fn confirm_base(connection: &Connection, path: &WirePath, goal_option: &st
         return Ok(());
     };
     let other = back.as_ref().map(|back| format!("; from {0}: --base {0}", sanitize(back))).unwrap_or_default();
-    let question = format!("it begins from {}, which is {}{other}\nBegin there? [y/N] ", sanitize(&branch), run.state);
+    let question =
+        format!("it begins from {}, which {}{other}\nBegin there? [y/N] ", sanitize(&branch), run.state.predicate());
     if ask_yes_no(&question)? {
         return Ok(());
     }
@@ -358,6 +353,7 @@ mod tests {
             from: None,
             back: None,
             detached: None,
+            guard: None,
             settings: None,
             head_config: false,
         };
@@ -377,6 +373,7 @@ mod tests {
             from,
             back,
             detached: None,
+            guard: None,
             settings: None,
             head_config: false,
         };
@@ -415,6 +412,7 @@ mod tests {
             from: None,
             back: None,
             detached: None,
+            guard: None,
             settings: None,
             head_config: false,
         };
@@ -462,6 +460,7 @@ mod tests {
             from: None,
             back: None,
             detached: None,
+            guard: None,
             settings: None,
             head_config: false,
         };

@@ -7,9 +7,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use protocol::client::ConnectError;
-use protocol::doctor::{
-    AttributeFault, GuardFiles, LANDING_GIT, OLDEST_GIT, RepositoryFacts, WorkspaceProposal,
-};
+use protocol::doctor::{AttributeFault, GuardFiles, LANDING_GIT, OLDEST_GIT, RepositoryFacts, WorkspaceProposal};
 use protocol::reply::{ConfigShowReply, SettingOrigin, SettingView, ValidateReply};
 use protocol::shell;
 use protocol::view::{DaemonView, StopReason};

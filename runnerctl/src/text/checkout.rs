@@ -10,7 +10,8 @@ pub(crate) fn back_command(back: &str, uncommitted: &[String]) -> String {
         return switch;
     }
     let is_own = uncommitted.iter().all(|path| path.starts_with(".runner/"));
-    let words: &[&str] = if is_own { &["git", "commit", "-m", "Settings", "--"] } else { &["git", "stash", "push", "--"] };
+    let words: &[&str] =
+        if is_own { &["git", "commit", "-m", "Settings", "--"] } else { &["git", "stash", "push", "--"] };
     let paths = uncommitted.iter().map(String::as_str);
     format!("{} && {switch}", shell::join_args(words.iter().copied().chain(paths)))
 }
@@ -21,7 +22,8 @@ mod tests {
 
     #[test]
     fn what_git_would_not_take_along_is_committed_or_stashed_before() {
-        let command = |paths: &[&str]| back_command("main", &paths.iter().map(|path| (*path).into()).collect::<Vec<_>>());
+        let command =
+            |paths: &[&str]| back_command("main", &paths.iter().map(|path| (*path).into()).collect::<Vec<_>>());
         let commands = [command(&[]), command(&[".runner/state/config.toml"]), command(&["a b", ".runner/GOAL.md"])];
         insta::assert_snapshot!(commands.join("\n"), @r"
         git switch main

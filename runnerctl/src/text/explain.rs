@@ -38,7 +38,7 @@ impl ExplainPage<'_> {
         let mut text = format!("iteration {:04} of {} from {}\n", reply.iter, sanitize(run), short_id(&reply.commit));
         if let Some(summary) = &reply.summary {
             let why = summary.reason.as_ref().map(|reason| format!(": {}", render_reason(reason))).unwrap_or_default();
-            text += &self.wrap(0, &format!("the run is {}{why}", summary.state));
+            text += &self.wrap(0, &format!("the run {}{why}", summary.state.predicate()));
         }
         let told = reply.summary.as_ref().and_then(|summary| summary.reason.as_ref());
         if next_reason(&reply.next).is_some_and(|next| told.is_some_and(|told| told.message == next.message)) {
@@ -78,7 +78,7 @@ impl ExplainPage<'_> {
             }
             NextView::WaitsForPerson { reason } => format!("waits: {}", render_reason(reason)),
             NextView::Pauses { reason } => format!("is {}", render_reason(reason)),
-            NextView::Ends { state, reason } => format!("is {state}: {}", render_reason(reason)),
+            NextView::Ends { state, reason } => format!("{}: {}", state.predicate(), render_reason(reason)),
         }
     }
 

@@ -71,7 +71,9 @@ pub(crate) fn describe_checkout(reply: &LandReply) -> Option<String> {
             let command = |back: &String| format!("; back: {}", back_command(back, &reply.uncommitted));
             Some(format!("this working tree is on {branch}{}", back.map(command).unwrap_or_default()))
         }
-        (None, Some(branch)) => Some(format!("this working tree went from {branch} to {}", back.unwrap_or(&reply.onto))),
+        (None, Some(branch)) => {
+            Some(format!("this working tree went from {branch} to {}", back.unwrap_or(&reply.onto)))
+        }
         (None, None) => None,
     }
 }

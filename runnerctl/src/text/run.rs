@@ -87,7 +87,8 @@ pub(crate) fn render_control(reply: &ControlReply, pending: &str, screen: &Scree
         return format!("run {} {state}, {already}{pending}\n", sanitize(&reply.run.id));
     }
     if reply.already {
-        return format!("run {} is already {}\n", sanitize(&reply.run.id), reply.run.state);
+        let (verb, state) = reply.run.state.predicate().split_once(' ').expect("BUG: a predicate is one word");
+        return format!("run {} {verb} already {state}\n", sanitize(&reply.run.id));
     }
     render_headline(&reply.run, screen) + &render_stop_reason(reply.run.reason.as_ref(), &reply.run.path, screen)
 }

@@ -45,6 +45,21 @@ fn a_second_goal_takes_the_settings_of_the_first_run() {
 }
 
 #[test]
+fn the_files_of_the_guard_are_those_of_the_settings_that_a_run_takes() {
+    let home = Home::new();
+    let repo = home.repo("plain");
+    repo.script().always("echo work >> work.txt; answer done 'Wrote work.txt.'");
+    repo.write("check.sh", "exit 0\n").commit("Add a check");
+    repo.write(CONFIG, &repo.config().text());
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["config", "set", "guard.command", "sh", "check.sh"]).exits(0);
+    run_first(&home, &repo);
+    let queued = home.ctl_in(&repo, &["start", "--queue-only", "--id", "second", "-m", "Second."]);
+    assert!(queued.exits(0).stderr.contains("guard: watching check.sh for changes\n"), "{queued:?}");
+    home.ctl_in(&repo, &["cancel", "second"]).exits(0);
+}
+
+#[test]
 fn a_later_change_by_a_person_is_taken_and_default_config_takes_nothing() {
     let (home, repo) = after_one_run("max_iterations = 7");
     let _daemon = home.daemon();

@@ -36,7 +36,8 @@ pub(super) fn find_goal_file(
 
 /// Returns the files in a work tree that the goals of known runs were read from.
 pub fn known_goal_files(store: &RepoStore, work_tree: &Path) -> Result<Vec<String>, ErrorData> {
-    let runs = store.read_repo_file().map_err(|error| ErrorData::new(ErrorKind::Held, error.to_string()).caused_by(&error))?;
+    let runs =
+        store.read_repo_file().map_err(|error| ErrorData::new(ErrorKind::Held, error.to_string()).caused_by(&error))?;
     let runs = runs.map(|file| file.runs).unwrap_or_default();
     let files = runs.iter().filter_map(|run| run.goal_file.as_ref()).map(WirePath::as_path);
     Ok(goal_paths_in(work_tree, files))

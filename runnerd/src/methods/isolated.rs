@@ -28,7 +28,7 @@ use crate::events::{EventStream, EventSubject};
 use crate::isolation::{self, ReservedId};
 use crate::repo::durable::{self, FileAccess};
 use crate::store::{RepoStore, SourceRepo, StoreError, repo_id};
-use crate::worker::{IdChoice, PinnedRepo, StartOrder, WorkerHandle, WorkerMessage};
+use crate::worker::{IdChoice, PinnedRepo, StartOrder, WorkerHandle, WorkerMessage, guard_files_at};
 use crate::workspace::{self, WorkspaceError, WorkspaceOptions, WorkspaceOwner, WorkspaceProgress};
 
 /// Maximum number of reported paths that are not taken along.
@@ -117,13 +117,13 @@ impl Api {
         let known = self.registry.find(&common_dir).await;
         let config = start_config.as_ref().map(|taken| taken.text.clone());
         let repository = self.pin_config(repository, known.as_ref(), params.confirmed).await?;
-        let (isolated, commands) = run_blocking({
+        let (isolated, commands, guard) = run_blocking({
             let is_source_active = known.as_ref().is_some_and(|worker| is_session_active(&worker.status(), &path))
                 || is_driven_elsewhere(known.as_ref(), &common_dir);
             let (offer, repo, params) = (Arc::clone(&self.capabilities), repository.clone(), params.clone());
             let live = self.active_run_ids(known.as_ref(), &path).await;
             move || {
-                admit::check_isolated(
+                let (isolated, commands) = admit::check_isolated(
                     &repo,
                     &params,
                     StartPreconditions {
@@ -133,7 +133,9 @@ impl Api {
                     },
                     &live,
                     start_config.as_ref(),
-                )
+                )?;
+                let guard = guard_files_at(&repo, isolated.base, &commands.config);
+                Ok((isolated, commands, guard))
             }
         })
         .await?;
@@ -147,7 +149,7 @@ impl Api {
         let initial_state = InitialState { params, carried_files, config, digest };
         let created = self.create_run(&creation, &initial_state, disconnected).await;
         match created {
-            Ok((reply, warnings)) => Ok(creation.into_reply(reply, not_taken, warnings)),
+            Ok((reply, warnings)) => Ok(StartReply { guard, ..creation.into_reply(reply, not_taken, warnings) }),
             Err(error) => {
                 self.undo_creation(creation).await;
                 Err(error)

@@ -154,7 +154,8 @@ impl IterationTarget {
                 (format!("run {} has not begun its first iteration", self.run), "runnerctl status")
             }
             Some(state) => {
-                (format!("run {} is {state}, and has no iterations here", self.run), "runnerctl queue --ended")
+                let message = format!("run {} {}, and has no iterations here", self.run, state.predicate());
+                (message, "runnerctl queue --ended")
             }
             None => {
                 let place = self.repository.work_dir().display();

@@ -189,9 +189,10 @@ impl Api {
             |run: &RunSummary| !matches!(repository.find_branch_tip(&format!("runner/{}", run.id)), Ok(None));
         let run = runs.into_iter().find(|run| selectors.contains(&run.id) && !has_branch(run))?;
         let why = run.published.as_ref().and_then(|published| published.why.clone());
+        let state = run.state.predicate();
         let message = match &why {
-            Some(why) => format!("run {} is {}, and not published here yet: {}", run.id, run.state, why.message),
-            None => format!("run {} is {}, and not published here yet", run.id, run.state),
+            Some(why) => format!("run {} {state}, and is not published here yet: {}", run.id, why.message),
+            None => format!("run {} {state}, and is not published here yet", run.id),
         };
         let hint = why.and_then(|why| why.command).unwrap_or_else(|| format!("runnerctl status --run {}", run.id));
         Some(ErrorData::new(ErrorKind::WrongState, message).hint(hint))

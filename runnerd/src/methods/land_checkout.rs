@@ -86,7 +86,8 @@ pub(super) fn list_stuck_files(repository: &Repository, back: &str) -> Result<Ve
     let layout = Layout::new(repository.work_dir());
     let mut changed = Vec::new();
     for path in [Layout::CONFIG, Layout::GOAL] {
-        let committed = head.map(|head| repository.read_file(&head, path)).transpose().map_err(|error| git_error(&error))?;
+        let committed =
+            head.map(|head| repository.read_file(&head, path)).transpose().map_err(|error| git_error(&error))?;
         let here = durable::read(&layout.path(path))
             .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
         if committed.flatten().is_some_and(|committed| here.as_ref() != Some(&committed)) {

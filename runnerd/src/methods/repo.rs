@@ -59,7 +59,7 @@ impl Api {
         for worker in &runs {
             let view = worker.status().repo.clone();
             if let Some(run) = view.queue.first() {
-                let message = format!("{gone} is gone, and its isolated run {} is {}", run.id, run.state);
+                let message = format!("{gone} is gone, and its isolated run {} {}", run.id, run.state.predicate());
                 let place = shell::quote(&view.path.to_string());
                 let refused = ErrorData::new(ErrorKind::WrongState, message);
                 return Err(refused.hint(format!("runnerctl -C {place} cancel")));

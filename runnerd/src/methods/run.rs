@@ -7,6 +7,7 @@ use jsonrpsee::Extensions;
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::RunApiServer;
 use protocol::branch::{BranchView, RunCheckout};
+use protocol::doctor::GuardFiles;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::reply::{ControlReply, InitReply, StartReply, StepReply};
@@ -26,8 +27,8 @@ use crate::call_context::ClientDisconnected;
 use crate::repo::layout::Layout;
 use crate::store::{RepoStore, repo_id};
 use crate::worker::{
-    IdChoice, PinnedRepo, StartOrder, WorkerHandle, WorkerMessage, create_layout, is_claimed_by_another,
-    propose_workspace, read_committed_layout,
+    IdChoice, PinnedRepo, StartOrder, WorkerHandle, WorkerMessage, create_layout, guard_files_at,
+    is_claimed_by_another, propose_workspace, read_committed_layout,
 };
 
 /// Number of digits by which a commit is named.
@@ -261,13 +262,16 @@ impl Api {
         let source = known.as_ref().and_then(|worker| worker.source.clone());
         let is_session_active = known.as_ref().is_some_and(|worker| is_session_active(&worker.status(), &path))
             || is_driven_elsewhere(known.as_ref(), &common_dir);
-        let (order, commands) = run_blocking({
+        let (order, commands, guard) = run_blocking({
             let offer = (!self.is_start_only).then(|| Arc::clone(&self.capabilities));
             let store = RepoStore::new(&self.state_dir, &repo_id(&common_dir));
             move || {
                 let goal_files = admit::known_goal_files(&store, repository.work_dir())?;
                 let capabilities = offer.as_deref();
-                check(&repository, StartPreconditions { is_session_active, capabilities, goal_files: &goal_files })
+                let ground = StartPreconditions { is_session_active, capabilities, goal_files: &goal_files };
+                let (order, commands) = check(&repository, ground)?;
+                let guard = read_guard_files(&repository, &order, &commands);
+                Ok((order, commands, guard))
             }
         })
         .await?;
@@ -279,7 +283,8 @@ impl Api {
         let worker = self.registry.register(&common_dir, &path).await?;
         self.exclude_folders(&worker, &admitted).await?;
         self.save_confirmation(&worker, AdmittedRun { repository: admitted, commands, env }).await?;
-        worker.ask_or_tell(|reply| WorkerMessage::Start(Box::new(order), reply)).await
+        let reply: StartReply = worker.ask_or_tell(|reply| WorkerMessage::Start(Box::new(order), reply)).await?;
+        Ok(StartReply { guard: guard.filter(|_| !reply.resumed), ..reply })
     }
 
     /// Hides the runner's folders from git, unless a session is at work: then git's folder is compared with what it was.
@@ -428,6 +433,15 @@ impl Api {
         })
         .await
     }
+}
+
+/// Returns the files that a run watches if it begins where HEAD is now, or at its base.
+fn read_guard_files(repository: &Repository, order: &StartOrder, commands: &StartCommands) -> Option<GuardFiles> {
+    let base = match &order.start.start_spec.base {
+        Some(base) => repository.resolve_revision(base).ok()?,
+        None => repository.head().ok()?.commit(),
+    };
+    guard_files_at(repository, base?, &commands.config)
 }
 
 /// Returns what HEAD points to, if it can be read.

@@ -66,7 +66,7 @@ pub use self::claim::is_claimed_by_another;
 pub use self::goal_files::paths_in as goal_paths_in;
 pub(crate) use self::integrity::definition::{changed_files, checkout_files_at};
 pub use self::integrity::hold_back::hold_back_from;
-pub(crate) use self::integrity::watched::{guard_files_at_head, watched_at_commit, watched_from_start};
+pub(crate) use self::integrity::watched::{guard_files_at, guard_files_at_head, watched_at_commit, watched_from_start};
 pub use self::iteration::brief::MAX_REVIEWED_BYTES;
 pub use self::iteration::node_limits::find_faults as tool_faults;
 pub(crate) use self::load::read_file_or_committed;

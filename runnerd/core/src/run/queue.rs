@@ -64,7 +64,7 @@ pub fn queue_reason(runs: &[RunRecord], run: &RunRecord) -> Option<StopReason> {
     if run.state != RecordState::Queued {
         return None;
     }
-    let message = format!("run {} is before it, and is {}", first.id, first.state.status());
+    let message = format!("run {} is before it, and {}", first.id, first.state.status().predicate());
     let ways = match first.state {
         RecordState::Paused | RecordState::Held => Command::resume(&first.id).into(),
         RecordState::WaitsForPerson => NextSteps::from(Command::show_run(&first.id)),

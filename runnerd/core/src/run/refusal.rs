@@ -106,7 +106,7 @@ impl RequestRefusal {
             Self::StillStuck(why) => format!("run {id} is still stuck: {}", why.message),
             Self::StillAtLimit(why) => format!("run {id} is still at its limit: {}", why.message),
             Self::SessionActive => format!("nothing awaits your review: run {id} is running"),
-            Self::NothingToReview(status) => format!("nothing awaits your review: run {id} is {status}"),
+            Self::NothingToReview(status) => format!("nothing awaits your review: run {id} {}", status.predicate()),
             Self::OtherReview { on: PendingNode { node, iter: waiting }, iter } => format!(
                 "iteration {iter} of run {id} does not await your review: iteration {waiting} does, of task {node}"
             ),
@@ -116,7 +116,7 @@ impl RequestRefusal {
             ),
             Self::InvalidDecision(wrong) => wrong.to_string(),
             Self::RunExists => format!("run {id} already exists, and a fork is a new run"),
-            Self::NoReader(status) => format!("the run is {status}: no session would read the note"),
+            Self::NoReader(status) => format!("the run {}: no session would read the note", status.predicate()),
             Self::AllPassed => "the run is completed: every task has passed, and passed tasks stay".to_owned(),
         }
     }

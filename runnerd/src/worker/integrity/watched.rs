@@ -31,8 +31,12 @@ pub(crate) fn watched_at_start(
 
 /// Returns the files that a run beginning at HEAD would watch; `None` if they cannot be read.
 pub(crate) fn guard_files_at_head(repository: &Repository, config: &RepoConfig) -> Option<GuardFiles> {
-    let head = repository.head().ok()?.commit()?;
-    watched_at_start(repository, head, config).ok().map(|begun| to_guard_files(&begun))
+    guard_files_at(repository, repository.head().ok()?.commit()?, config)
+}
+
+/// Returns the files that a run beginning at a commit would watch; `None` if they cannot be read.
+pub(crate) fn guard_files_at(repository: &Repository, base: Id, config: &RepoConfig) -> Option<GuardFiles> {
+    watched_at_start(repository, base, config).ok().map(|begun| to_guard_files(&begun))
 }
 
 /// Converts the watched files to the form shown to people.

@@ -82,6 +82,7 @@ pub(super) fn start_run(queue: &mut RepoQueue, order: StartOrder) -> Result<Star
         from: None,
         back: None,
         detached: None,
+        guard: None,
         settings: None,
         head_config: false,
     })
