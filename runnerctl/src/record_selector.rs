@@ -40,10 +40,12 @@ impl FromStr for RecordTarget {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        let record = RecordSelector::from_str(text).ok();
-        let record =
-            record.filter(|record| record.run.as_deref().is_none_or(|run| to_run_name(Path::new(run)).is_some()));
-        Ok(record.map_or_else(|| Self::Run(text.into()), Self::Record))
+        let Ok(record) = RecordSelector::from_str(text) else { return Ok(Self::Run(text.into())) };
+        let Some(run) = &record.run else { return Ok(Self::Record(record)) };
+        Ok(match to_run_name(Path::new(run)).map(str::to_owned) {
+            Some(run) => Self::Record(RecordSelector { run: Some(run), ..record }),
+            None => Self::Run(text.into()),
+        })
     }
 }
 
@@ -80,8 +82,8 @@ mod tests {
             Ok(RecordTarget::Run(word)) => word.display().to_string(),
         };
         assert_eq!(
-            ["7", "port/7", "port", "./port/7", "/p/7"].map(parse),
-            ["None 7", "Some(\"port\") 7", "port", "./port/7", "/p/7"]
+            ["7", "port/7", "runner/port/7", "port", "runner/port", "./port/7", "/p/7"].map(parse),
+            ["None 7", "Some(\"port\") 7", "Some(\"port\") 7", "port", "runner/port", "./port/7", "/p/7"]
         );
     }
 }

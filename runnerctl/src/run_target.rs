@@ -44,6 +44,12 @@ impl RunTarget {
         self.target.is_none() && self.run.is_none()
     }
 
+    /// Returns the target with the id of a run that is named by its branch.
+    fn without_branch(self) -> Self {
+        let run = self.run.map(|run| to_run_name(Path::new(&run)).unwrap_or(&run).to_owned());
+        Self { run, ..self }
+    }
+
     /// Asks the daemon which run or repository the arguments select.
     ///
     /// Only the daemon can say whether a path exists, since the path is on its machine.
@@ -52,7 +58,7 @@ impl RunTarget {
         invocation: &Invocation<'_>,
         client: &C,
     ) -> Result<AtRun, Failure> {
-        let Self { target, run } = self;
+        let Self { target, run } = self.without_branch();
         let Some(word) = target else { return Ok(AtRun { path: invocation.daemon_path(None)?, run }) };
         let Some(name) = to_run_name(&word).filter(|_| run.is_none()) else {
             return Ok(AtRun { path: invocation.daemon_path(Some(&word))?, run });
@@ -75,8 +81,9 @@ impl RunTarget {
             (true, None) => Ok(AtRun { path: invocation.daemon_path(Some(&word))?, run: None }),
             (false, Some(run)) => Ok(AtRun { path: folder, run: Some(run) }),
             (true, Some(run)) => {
-                let failure = Failure::usage(format!("`{name}` is a path, and run {run} has that name too"));
-                Err(failure.hint(format!("write ./{name} for the path, or: --run {run}")))
+                let word = word.display();
+                let failure = Failure::usage(format!("`{word}` is a path, and run {run} has that name too"));
+                Err(failure.hint(format!("write ./{word} for the path, or: --run {run}")))
             }
             (false, None) => Err(unknown_target(name, &known)),
         }
@@ -103,7 +110,7 @@ impl RunTarget {
 
     /// Returns the path and the run if no daemon can be asked, as for a remote: a word that is not a path names a run.
     pub(crate) fn split(self, invocation: &Invocation<'_>) -> Result<(Option<PathBuf>, Option<String>), Failure> {
-        let Self { target, run } = self;
+        let Self { target, run } = self.without_branch();
         let Some(word) = target else { return Ok((None, run)) };
         match to_run_name(&word) {
             Some(name) if run.is_none() && !is_local_path(invocation, &word)? => Ok((None, Some(name.to_owned()))),
@@ -120,9 +127,12 @@ pub(crate) fn choose_run(runs: Vec<RunSummary>) -> Result<String, Failure> {
     Ok(run.id)
 }
 
-/// Returns the run that a word can name: one with a slash is a path, and so are `.` and `..`.
+/// Returns the run that a word can name, as its id or as its branch, `runner/ID`: any other word with a slash is a path,
+/// and so are `.` and `..`.
 pub(crate) fn to_run_name(word: &Path) -> Option<&str> {
-    word.to_str().filter(|word| !word.contains('/') && !matches!(*word, "." | ".."))
+    let word = word.to_str()?;
+    let id = word.strip_prefix("runner/").filter(|id| !id.is_empty()).unwrap_or(word);
+    (!id.contains('/') && !matches!(id, "." | "..")).then_some(id)
 }
 
 /// Whether a word names something on this machine; on another one, only absolute paths do.
@@ -163,7 +173,9 @@ mod tests {
     fn a_word_with_a_slash_is_a_path_and_a_dot_is_the_folder() {
         let name = |word: &'static str| to_run_name(Path::new(word));
         assert_eq!((name("tidy"), name("port-1.2"), name("..a")), (Some("tidy"), Some("port-1.2"), Some("..a")));
-        assert!([".", "..", "./tidy", "/p", "tidy/", "a/b"].into_iter().all(|word| name(word).is_none()));
+        assert_eq!((name("runner/tidy"), name("runner")), (Some("tidy"), Some("runner")), "a branch names its run");
+        let paths = [".", "..", "./tidy", "/p", "tidy/", "a/b", "runner/", "runner/..", "runner/a/b", "./runner/a"];
+        assert!(paths.into_iter().all(|word| name(word).is_none()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `land`: lands the results of runs on a branch.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use protocol::api::{LandApiClient as _, RunApiClient as _};
@@ -14,7 +14,7 @@ use super::start::render_start;
 use crate::confirm::with_confirmation;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::run_target::{RunTarget, choose_run};
+use crate::run_target::{RunTarget, choose_run, to_run_name};
 use crate::text::landing;
 use crate::text::sanitize::sanitize;
 use crate::wait::wait_for_run;
@@ -161,8 +161,14 @@ async fn resolve_runs(
         let refused = ErrorData::new(ErrorKind::InvalidRequest, "no run is named").hint("runnerctl status");
         return Err(refused.choice(None, known.iter().map(|run| run.id.as_str())).into());
     }
+    for run in &mut runs {
+        if let Some(id) = to_run_name(Path::new(run)) {
+            *run = id.to_owned();
+        }
+    }
     if let Some(repo) = repo {
-        runs.extend(targets.into_iter().map(|run| run.to_string_lossy().into_owned()));
+        let id = |word: PathBuf| to_run_name(&word).map_or_else(|| word.to_string_lossy().into_owned(), str::to_owned);
+        runs.extend(targets.into_iter().map(id));
         return Ok((invocation.daemon_path(Some(&repo))?, runs));
     }
     let (is_single, mut path) = (targets.len() + runs.len() < 2, invocation.daemon_path(None)?);

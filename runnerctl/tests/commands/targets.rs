@@ -91,6 +91,28 @@ fn a_word_that_is_a_path_and_a_run_is_refused_and_both_can_be_said() {
 }
 
 #[test]
+fn the_branch_of_a_run_names_it_unless_a_path_has_that_name() {
+    let home = Home::new();
+    let repo = home.scripted_repo("one");
+    let _daemon = home.daemon();
+    queue(&home, &repo, "one");
+    queue(&home, &repo, "port-1");
+    for target in [&["runner/port-1"][..], &["runner/port"], &["--run", "runner/port-1"]] {
+        let args = [&["path", "--json"][..], target].concat();
+        assert_eq!(home.ctl_in(&repo, &args).exits(0).json()["run"], "port-1", "{target:?}");
+    }
+    for command in COMMANDS {
+        let neither = (2, "`mistake` is neither a run of this repository nor a path");
+        assert_refused(&home, &repo, (command, "runner/mistake"), neither);
+    }
+    repo.write("runner/port-1/a.txt", "a").commit("Add a folder");
+    for command in COMMANDS {
+        let both = (2, "`runner/port-1` is a path, and run port-1 has that name too");
+        assert_refused(&home, &repo, (command, "runner/port-1"), both);
+    }
+}
+
+#[test]
 fn of_several_runs_that_have_not_ended_none_is_meant_and_any_can_be_named() {
     let home = Home::new();
     let repo = home.scripted_repo("one");
