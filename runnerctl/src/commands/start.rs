@@ -59,6 +59,9 @@ Exit codes with --wait:
 pub(crate) struct StartArgs {
     #[command(flatten)]
     repo: RepoTarget,
+    /// Further words, which are a goal without quotes
+    #[arg(value_name = "WORD", hide = true)]
+    more: Vec<String>,
     /// A new goal, from a Markdown file (`-`: stdin)
     #[arg(long, value_name = "FILE", conflicts_with = "message")]
     goal: Option<PathBuf>,
@@ -99,7 +102,7 @@ pub(crate) struct StartArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<ExitStatus, Failure> {
-    let path = resolve_place(invocation, args.repo.path())?;
+    let path = resolve_place(invocation, &args)?;
     let goal = load_goal(invocation, args.goal.as_deref(), args.message.as_deref())?;
     let goal_option = match (&args.goal, &args.message) {
         (Some(file), _) => format!("--goal {}", shell::quote(&file.display().to_string())),
@@ -186,19 +189,25 @@ async fn confirm_base(connection: &Connection, path: &WirePath, goal_option: &st
     })))
 }
 
-/// Returns the path in the repository; a text in its place is refused.
-fn resolve_place(invocation: &Invocation<'_>, path: Option<&Path>) -> Result<WirePath, Failure> {
-    if let Some(word) = path
-        && let Some(text) = to_run_name(word)
-        && !is_local_path(invocation, word)?
-    {
-        let quoted = shell::quote(text);
-        let goal = format!("a goal: runnerctl start -m {quoted}");
-        let run = format!("{goal}; a run: runnerctl start --id {quoted}");
-        let is_sentence = text.contains(char::is_whitespace);
-        return Err(Failure::usage(format!("{quoted} is not a path")).hint(if is_sentence { goal } else { run }));
+/// Returns the path in the repository; a text in its place, or beside it, is refused.
+fn resolve_place(invocation: &Invocation<'_>, args: &StartArgs) -> Result<WirePath, Failure> {
+    let path = args.repo.path();
+    let word = match path.and_then(to_run_name) {
+        Some(word) if !is_local_path(invocation, Path::new(word))? => Some(word),
+        Some(_) | None => None,
+    };
+    if word.is_none() && args.more.is_empty() {
+        return invocation.daemon_path(path);
     }
-    invocation.daemon_path(path)
+    let words: Vec<&str> = word.into_iter().chain(args.more.iter().map(String::as_str)).collect();
+    let text = words.join(" ");
+    let place = path.filter(|_| word.is_none()).map(|path| format!(" {}", shell::quote(&path.display().to_string())));
+    let sentence: Vec<&str> = args.message.as_deref().into_iter().chain(words).collect();
+    let goal = format!("a goal: runnerctl start{} -m {}", place.unwrap_or_default(), shell::quote(&sentence.join(" ")));
+    let quoted = shell::quote(&text);
+    let is_id = args.message.is_none() && !text.contains(char::is_whitespace);
+    let hint = if is_id { format!("{goal}; a run: runnerctl start --id {quoted}") } else { goal };
+    Err(Failure::usage(format!("{quoted} is not a path")).hint(hint))
 }
 
 /// Returns the text of a new goal, if one was given.

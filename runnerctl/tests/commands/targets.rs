@@ -159,10 +159,17 @@ fn a_goal_without_its_option_starts_nothing() {
     let _daemon = home.daemon();
     queue(&home, &repo, "one");
     let before = list_states(&home, &repo);
-    for (word, hint) in [("Add tests", "runnerctl start -m 'Add tests'"), ("one", "runnerctl start --id one")] {
-        let output = home.ctl_in(&repo, &["start", word]);
+    let mistakes: &[(&[&str], &str)] = &[
+        (&["Add tests"], "runnerctl start -m 'Add tests'"),
+        (&["one"], "runnerctl start --id one"),
+        (&["Add", "tests", "now"], "runnerctl start -m 'Add tests now'"),
+        (&["-m", "Add", "tests", "now"], "runnerctl start -m 'Add tests now'"),
+        (&[".", "Add", "tests"], "runnerctl start . -m 'Add tests'"),
+    ];
+    for (words, hint) in mistakes {
+        let output = home.ctl_in(&repo, &[&["start"], *words].concat());
         output.exits(2);
-        assert!(output.stderr.contains(hint), "{}", output.stderr);
+        assert!(output.stderr.contains(hint), "{words:?}: {}", output.stderr);
     }
     assert_eq!(list_states(&home, &repo), before);
 }
