@@ -4,8 +4,9 @@ use std::io::{self, Write as _};
 
 use protocol::client::CallError;
 use protocol::error::{ErrorKind, ExitStatus};
+use protocol::shell;
 
-use crate::failure::{Failure, is_refusal};
+use crate::failure::{Failure, is_refusal, repeat_command, typed_words};
 use crate::text::sanitize::sanitize_lines;
 use crate::ui::Ui;
 
@@ -23,12 +24,19 @@ pub(crate) async fn with_confirmation<T, E: Into<CallError>>(
         return Err(error.into());
     }
     if !ui.can_ask() {
-        return Err(Failure::from(error).hint("look at the commands, then add --yes"));
+        return Err(Failure::from(error).hint(confirm_hint()));
     }
     if !ask_yes_no(&format!("{}\nRun these commands? [y/N] ", sanitize_lines(&error.to_string())))? {
-        return Err(error.into());
+        return Err(Failure::from(error).hint(confirm_hint()));
     }
     request(true).await.map_err(|error| error.into().into())
+}
+
+/// Says how to confirm the commands that a refusal shows.
+fn confirm_hint() -> String {
+    let words = typed_words();
+    let again = repeat_command(&words, &["--yes"]);
+    format!("look at the commands, then: {}", shell::join_args(again.iter().map(AsRef::as_ref)))
 }
 
 /// Asks the user up front about something that cannot be asked later.

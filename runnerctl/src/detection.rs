@@ -14,7 +14,7 @@ use protocol::shell;
 use tokio::time::timeout;
 
 use crate::confirm::ask_yes_no;
-use crate::failure::Failure;
+use crate::failure::{Failure, repeat_command, typed_words};
 use crate::settings::Settings;
 use crate::text::sanitize::sanitize;
 use crate::ui::Ui;
@@ -94,9 +94,9 @@ impl Asker<'_> {
         }
         let refused = |message: String| Failure::new(ExitStatus::Refused, ErrorKind::Unconfirmed.as_str(), message);
         if !self.ui.can_ask() {
-            let words: Vec<String> = std::env::args().skip(1).collect();
-            let again =
-                shell::join_args(["runnerctl"].into_iter().chain(words.iter().map(String::as_str)).chain(["--yes"]));
+            let words = typed_words();
+            let again = repeat_command(&words, &["--yes"]);
+            let again = shell::join_args(again.iter().map(AsRef::as_ref));
             return Err(refused(text.trim_end().to_owned())
                 .hint(format!("to take them: {again}; others: runnerctl config edit")));
         }

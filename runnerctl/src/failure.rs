@@ -197,8 +197,13 @@ impl FailureReport {
     }
 }
 
-/// Returns a command line that names a run, in the place of what it named before, or else with `--run`.
-fn repeat_for_run<'a>(words: &'a [String], named: Option<&str>, id: &'a str) -> Vec<Cow<'a, str>> {
+/// Returns the arguments of this program.
+pub(crate) fn typed_words() -> Vec<String> {
+    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// Returns the command line with these words, and further options.
+pub(crate) fn repeat_command<'a>(words: &'a [String], options: &[&'a str]) -> Vec<Cow<'a, str>> {
     let mut again = vec![Cow::Borrowed("runnerctl")];
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -209,19 +214,22 @@ fn repeat_for_run<'a>(words: &'a [String], named: Option<&str>, id: &'a str) -> 
             again.push(Cow::Borrowed(word));
         }
     }
-    if let Some(named) = named {
-        let option = format!("--run={named}");
-        for word in &mut again {
-            if *word == named {
-                *word = Cow::Borrowed(id);
-            } else if *word == option {
-                *word = Cow::Owned(format!("--run={id}"));
-            }
-        }
-        return again;
-    }
     let end = again.iter().position(|word| word == "--").unwrap_or(again.len());
-    again.splice(end..end, ["--run", id].map(Cow::Borrowed));
+    again.splice(end..end, options.iter().copied().map(Cow::Borrowed));
+    again
+}
+
+/// Returns a command line that names a run, in the place of what it named before, or else with `--run`.
+fn repeat_for_run<'a>(words: &'a [String], named: Option<&str>, id: &'a str) -> Vec<Cow<'a, str>> {
+    let Some(named) = named else { return repeat_command(words, &["--run", id]) };
+    let (mut again, option) = (repeat_command(words, &[]), format!("--run={named}"));
+    for word in &mut again {
+        if *word == named {
+            *word = Cow::Borrowed(id);
+        } else if *word == option {
+            *word = Cow::Owned(format!("--run={id}"));
+        }
+    }
     again
 }
 

@@ -110,7 +110,7 @@ fn commands_of_a_clone_are_confirmed_by_an_option_where_nobody_can_be_asked() {
     --- stderr
     error: this configuration was not confirmed; it runs: just ci
 
-    hint: look at the commands, then add --yes
+    hint: look at the commands, then: runnerctl start --yes
     --- exit 6
     ");
     let daemon = daemon.with_reply("run.start", start_reply());

@@ -54,7 +54,7 @@ use protocol::words::RunStatus;
 
 use crate::args::{Cli, Command};
 use crate::commands::stdio::StdioArgs;
-use crate::failure::Failure;
+use crate::failure::{Failure, typed_words};
 use crate::invocation::Invocation;
 use crate::ui::Ui;
 
@@ -66,11 +66,6 @@ pub(crate) async fn run(ui: &Ui, cli: Cli, hosts: Vec<Host>) -> Result<ExitStatu
         Some(host) => result.map_err(|failure| failure.with_host(host)),
         None => result,
     }
-}
-
-/// Returns the arguments of this program.
-fn typed_words() -> Vec<String> {
-    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 async fn dispatch(invocation: &Invocation<'_>, command: Command) -> Result<ExitStatus, Failure> {

@@ -148,6 +148,20 @@ fn a_run_that_has_landed_here_is_not_pushed() {
 }
 
 #[test]
+fn a_command_that_the_user_sets_after_the_run_needs_no_confirmation() {
+    let scene = LandingScene::new(&["x"]);
+    let (home, repo) = (&scene.home, &scene.repo);
+    publish(home, repo);
+    scene.run("a", &[&write_step("x", "whole")]);
+    write_program(home, "offer", "#!/bin/sh\nexit 0\n");
+    home.ctl_in(repo, &["config", "set", "deliver.command", "offer"]).exits(0);
+    let stdout = home.ctl_in(repo, &["deliver", "a", "--dry-run"]).exits(0).stdout.clone();
+    assert!(stdout.contains("would be deliver/a"), "{stdout}");
+    let stdout = home.ctl_in(repo, &["deliver", "a"]).exits(0).stdout.clone();
+    assert!(stdout.contains("run a is deliver/a at origin for main"), "{stdout}");
+}
+
+#[test]
 fn an_isolated_run_at_work_keeps_nobody_from_delivering_and_one_in_place_does() {
     let scene = LandingScene::new(&["x"]);
     let (home, repo) = (&scene.home, &scene.repo);

@@ -64,6 +64,7 @@ impl DeliveryApiServer for Api {
                 .await?
             }
         };
+        let own_command = own.as_ref().map(|own| own.deliver.command.clone());
         let onto = self.read_targets(&repository)?.0.get(&target.run).cloned();
         let onto = run_blocking({
             let repository = repository.clone();
@@ -82,7 +83,9 @@ impl DeliveryApiServer for Api {
             Some(worker) => worker.list_runs().await.1,
             None => Vec::new(),
         };
-        if !reply.command.is_empty() && !confirmed && !digests.contains(&digest) {
+        // What this user has set since the run is as good as confirmed.
+        let is_own = own_command.as_ref() == Some(&reply.command) && was_written_here(&repository).await?;
+        if !reply.command.is_empty() && !confirmed && !is_own && !digests.contains(&digest) {
             return Err(unconfirmed_error(&reply.command).into());
         }
         Ok(DescribeReply { at_work: active_run, ..reply })
@@ -205,6 +208,12 @@ fn find_landed(
 ) -> Result<Option<String>, ErrorData> {
     let has_landed = landing::has_landed(repository, target, &tip, stop);
     Ok(has_landed.map_err(|error| error.to_error_data(&branch))?.then_some(branch))
+}
+
+/// Whether this user has written the configuration in the work tree.
+async fn was_written_here(repository: &Repository) -> Result<bool, ErrorData> {
+    let repository = repository.clone();
+    run_blocking(move || repository.was_written_here(Layout::CONFIG).map_err(|error| git_error(&error))).await
 }
 
 /// Returns the configuration in the work tree, if there is one.
