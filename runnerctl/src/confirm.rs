@@ -8,6 +8,7 @@ use protocol::shell;
 
 use crate::failure::{Failure, is_refusal, repeat_command, typed_words};
 use crate::text::sanitize::sanitize_lines;
+use crate::text::wrap::fit_lines;
 use crate::ui::Ui;
 
 /// Sends a request, and sends it again as confirmed if the daemon requires that and the user agrees.
@@ -65,9 +66,10 @@ pub(crate) fn ask_choice(question: &str, items: &[String]) -> Result<Option<usiz
 
 fn ask_line(question: &str) -> Result<String, Failure> {
     let mut answer = String::new();
+    let width = terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| usize::from(width.0));
     let mut stderr = io::stderr().lock();
     stderr
-        .write_all(question.as_bytes())
+        .write_all(fit_lines(question, width).as_bytes())
         .and_then(|()| stderr.flush())
         .and_then(|()| io::stdin().read_line(&mut answer))
         .map_err(|error| Failure::io("asking", &error))?;

@@ -11,6 +11,7 @@ use crate::args::{ColorWhen, GlobalArgs};
 use crate::failure::Failure;
 use crate::text::sanitize::{ascii_symbols, escape_json};
 use crate::text::screen::{Screen, is_plain_requested};
+use crate::text::wrap::fit_lines;
 
 /// Output settings.
 #[derive(Debug)]
@@ -94,7 +95,7 @@ impl Ui {
 
     /// Prints facts to stdout.
     pub(crate) fn print_text(&self, text: &str) -> Result<(), Failure> {
-        print_stdout(&self.to_displayable(text))
+        print_stdout(&self.to_displayable(&fit_lines(text, self.screen().width)))
     }
 
     /// Prints text for a program, unchanged.
@@ -112,6 +113,7 @@ impl Ui {
         if !self.is_terse() {
             // A lost note does no harm, and there is no one to tell that stderr is closed.
             let text = self.screen.with_host_in_text(text);
+            let text = fit_lines(&text, self.error_width());
             let _ = anstream::stderr().lock().write_all(self.to_displayable(&text).as_bytes());
         }
     }

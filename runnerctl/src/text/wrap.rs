@@ -1,6 +1,11 @@
 //! Wraps long text to the terminal's width, at its spaces.
 
+use std::borrow::Cow;
+
+use anstream::adapter::strip_str;
 use unicode_width::UnicodeWidthStr as _;
+
+use super::paint::{HINT, paint};
 
 /// Wraps a text at its spaces into lines of at most `width` columns, with a margin before all but the first.
 ///
@@ -36,6 +41,34 @@ pub(crate) fn wrap_commands(text: &str, width: usize, margin: usize) -> String {
     }
     let wrap_part = |part: String| if is_command(&part) { part } else { wrap_text(&part, width, margin) };
     split_commands(text).into_iter().map(wrap_part).collect::<Vec<_>>().join(&format!("\n{}", " ".repeat(margin)))
+}
+
+/// Wraps the lines that are wider than the screen, if it has a width. Their commands stay whole, and only these keep a
+/// style; the other lines stay as they are.
+pub(crate) fn fit_lines(text: &str, width: Option<usize>) -> Cow<'_, str> {
+    let Some(width) = width else { return Cow::Borrowed(text) };
+    let plain = |line: &str| strip_str(line).to_string();
+    if text.lines().all(|line| plain(line).width() <= width) {
+        return Cow::Borrowed(text);
+    }
+    let fit = |line: &str| {
+        let (end, words) = (if line.ends_with('\n') { "\n" } else { "" }, plain(line.trim_end_matches('\n')));
+        if words.width() <= width { line.to_owned() } else { fit_line(&words, width) + end }
+    };
+    Cow::Owned(text.split_inclusive('\n').map(fit).collect())
+}
+
+fn fit_line(line: &str, width: usize) -> String {
+    let words = line.trim_start_matches(' ');
+    let margin = line.len() - words.len() + 2;
+    let wrapped = wrap_commands(words, width.saturating_sub(margin).max(1), 0);
+    let mut lines = wrapped.lines().map(|line| {
+        let is_hint = is_command(line);
+        if is_hint { paint(HINT, line) } else { line.to_owned() }
+    });
+    let first = lines.next().unwrap_or_default();
+    let rest = lines.flat_map(|line| ["\n".to_owned(), " ".repeat(margin), line]).collect::<String>();
+    " ".repeat(margin - 2) + &first + &rest
 }
 
 /// Splits what to do into commands and the words between them, at the punctuation outside quotes.
@@ -92,6 +125,16 @@ mod tests {
             "install just; or:\n  runnerctl init && runnerctl config set guard.command 'a, b' x\n  or kill 3, and then:\n  rm y"
         );
         assert_eq!(wrap_commands("git --version, to see why", 80, 2), "git --version, to see why");
+    }
+
+    #[test]
+    fn lines_that_are_too_wide_are_wrapped_and_the_others_stay() {
+        let styled = paint(HINT, "runnerctl resume");
+        let text = format!("{styled}\n  a sentence of some words: {styled}\nshort");
+        assert_eq!(fit_lines(&text, None), text);
+        assert_eq!(fit_lines(&text, Some(80)), text);
+        let fitted = format!("{styled}\n  a sentence of\n    some words:\n    {styled}\nshort");
+        assert_eq!(fit_lines(&text, Some(20)), fitted);
     }
 
     #[test]
