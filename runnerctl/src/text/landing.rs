@@ -65,7 +65,8 @@ fn render_run_landing(reply: &LandReply, run: &RunLanding) -> String {
 
 /// Says that the working tree has left the branch of a run, or is on it, and how to go back.
 pub(crate) fn describe_checkout(reply: &LandReply) -> Option<String> {
-    let back = reply.back.as_ref();
+    // A preview moves nothing: the way back is to where the run would land.
+    let back = reply.back.as_ref().or_else(|| reply.preview.then_some(&reply.onto));
     match (&reply.on_run, &reply.left) {
         (Some(branch), _) => {
             let command = |back: &String| format!("; back: {}", back_command(back, &reply.uncommitted));
