@@ -160,7 +160,7 @@ fn render_detected(detected: &[DetectedSetting], ci_commands: &[String]) -> Stri
 /// Says what the CI of a repository runs for which no guard was detected; empty if it runs nothing.
 fn render_ci_hint(ci_commands: &[String]) -> String {
     let Some(first) = ci_commands.first() else { return String::new() };
-    let rows: String = ci_commands.iter().map(|command| format!("  {}\n", sanitize(command))).collect();
+    let rows = ci_commands.iter().map(|command| format!("  {}\n", sanitize(command))).collect::<Vec<_>>().concat();
     let example = sanitize(&guard_words(first));
     let head = "no guard was detected; the CI of this repository runs:\n";
     format!("{head}{rows}to use one: runnerctl config set guard.command {example}\n")

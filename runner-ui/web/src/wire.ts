@@ -527,6 +527,10 @@ export interface RunCheckout {
    * The branch.
    */
   branch: string;
+  /**
+   * Files of the runner there with changes that are not committed, which git does not take to that branch.
+   */
+  uncommitted?: string[];
 }
 /**
  * A registered repository.
