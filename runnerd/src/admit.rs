@@ -41,8 +41,8 @@ use crate::repo::layout::Layout;
 use crate::worker::{self, IdChoice, PinnedRepo, StartOrder};
 
 pub use self::fork::check_fork;
+pub use self::goal::new_goal_headline;
 use self::goal::{find_goal_file, goal_headline, missing_goal_error, parse_goal, read_goal, refuse_unwritten};
-pub use self::goal::{known_goal_files, new_goal_headline};
 use self::identity::{StartTarget, choose_run, refuse_other_base, refuse_other_case, refuse_unknown_branch};
 pub use self::isolated::{CarriedFile, IsolatedStart, check_isolated, read_carried_files};
 pub use self::programs::find as find_programs;

@@ -113,7 +113,7 @@ impl FakeDaemon {
         command
     }
 
-    fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.folder.path().join("s")
     }
 }

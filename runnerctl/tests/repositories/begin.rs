@@ -393,7 +393,7 @@ fn the_file_of_a_queued_goal_is_committed_by_no_run_before_it() {
     assert_eq!(repo.git(&["log", "--all", "--format=%s", "--", "goals"]), "");
     assert_eq!(repo.git(&["ls-files", "first.txt", "work.txt"]), "first.txt\nwork.txt");
     assert_eq!(repo.git(&["status", "--porcelain"]), "?? goals/");
-    home.ctl_in(&repo, &["land", "second", "--yes"]).exits(0);
+    home.ctl_in(&repo, &["land", "first", "second", "--onto", "main", "--yes"]).exits(0);
     assert_eq!(repo.git(&["branch", "--show-current"]), "main", "a new file does not keep the work tree there");
     assert_eq!(repo.read("goals/second.md"), "# Do the second\n");
 }

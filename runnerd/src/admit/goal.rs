@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use protocol::error::{ErrorData, ErrorKind};
-use protocol::path::WirePath;
 use protocol::request::StartParams;
 use runner_config::goal::Goal;
 use runner_git::{ChangeKind, Id, Repository, WorktreeChange};
@@ -11,8 +10,6 @@ use runner_git::{ChangeKind, Id, Repository, WorktreeChange};
 use super::git_error;
 use crate::repo::durable;
 use crate::repo::layout::Layout;
-use crate::store::RepoStore;
-use crate::worker::goal_paths_in;
 
 /// Returns the path, relative to the work tree, of the file that a goal was read from, if it exists and is not
 /// committed. While a session is at work on top of `session_base`, git's index is not asked.
@@ -32,15 +29,6 @@ pub(super) fn find_goal_file(
     let is_new = |change: &WorktreeChange| change.kind == ChangeKind::Untracked && change.display_path() == path;
     let changes = repository.list_changes().map_err(|error| git_error(&error))?;
     Ok(changes.iter().any(is_new).then(|| path.to_owned()))
-}
-
-/// Returns the files in a work tree that the goals of known runs were read from.
-pub fn known_goal_files(store: &RepoStore, work_tree: &Path) -> Result<Vec<String>, ErrorData> {
-    let runs =
-        store.read_repo_file().map_err(|error| ErrorData::new(ErrorKind::Held, error.to_string()).caused_by(&error))?;
-    let runs = runs.map(|file| file.runs).unwrap_or_default();
-    let files = runs.iter().filter_map(|run| run.goal_file.as_ref()).map(WirePath::as_path);
-    Ok(goal_paths_in(work_tree, files))
 }
 
 /// Returns the title of a new run's goal, for display only; at another base it is read when the run begins there.

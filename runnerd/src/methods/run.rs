@@ -28,7 +28,7 @@ use crate::repo::layout::Layout;
 use crate::store::{RepoStore, repo_id};
 use crate::worker::{
     IdChoice, PinnedRepo, StartOrder, WorkerHandle, WorkerMessage, create_layout, guard_files_at,
-    is_claimed_by_another, propose_workspace, read_committed_layout,
+    is_claimed_by_another, known_goal_files, propose_workspace, read_committed_layout,
 };
 
 /// Number of digits by which a commit is named.
@@ -266,7 +266,7 @@ impl Api {
             let offer = (!self.is_start_only).then(|| Arc::clone(&self.capabilities));
             let store = RepoStore::new(&self.state_dir, &repo_id(&common_dir));
             move || {
-                let goal_files = admit::known_goal_files(&store, repository.work_dir())?;
+                let goal_files = known_goal_files(&store, repository.work_dir())?;
                 let capabilities = offer.as_deref();
                 let ground = StartPreconditions { is_session_active, capabilities, goal_files: &goal_files };
                 let (order, commands) = check(&repository, ground)?;

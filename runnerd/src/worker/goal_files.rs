@@ -8,13 +8,17 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use protocol::error::ErrorData;
+use protocol::path::WirePath;
 use runner_core::run::{self, RunRecord};
 use runner_git::GitError;
 use runner_os::error_chain::display_chain;
 use tokio::task::block_in_place;
 
+use crate::store::RepoStore;
 use crate::worker::pinned_repo::PinnedRepo;
 use crate::worker::queue::RepoQueue;
+use crate::worker::queue_errors::store_error_data;
 
 /// The goal files of runs that have not ended; shared with the effects of an iteration, since runs are queued meanwhile.
 #[derive(Debug, Clone, Default)]
@@ -41,8 +45,15 @@ impl GoalFiles {
     }
 }
 
+/// Returns the files in a work tree that the goals of known runs were read from.
+pub fn known_goal_files(store: &RepoStore, work_tree: &Path) -> Result<Vec<String>, ErrorData> {
+    let known = store.read_repo_file().map_err(|error| store_error_data(&error))?;
+    let runs = known.map(|file| file.runs).unwrap_or_default();
+    Ok(paths_in(work_tree, runs.iter().filter_map(|run| run.goal_file.as_ref()).map(WirePath::as_path)))
+}
+
 /// Returns the paths of those files that are in a work tree.
-pub fn paths_in<'a>(work_tree: &Path, files: impl Iterator<Item = &'a Path>) -> Vec<String> {
+fn paths_in<'a>(work_tree: &Path, files: impl Iterator<Item = &'a Path>) -> Vec<String> {
     files.filter_map(|file| Some(file.strip_prefix(work_tree).ok()?.to_str()?.to_owned())).collect()
 }
 

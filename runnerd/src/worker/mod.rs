@@ -63,7 +63,7 @@ mod tool_folders;
 mod view;
 
 pub use self::claim::is_claimed_by_another;
-pub use self::goal_files::paths_in as goal_paths_in;
+pub use self::goal_files::known_goal_files;
 pub(crate) use self::integrity::definition::{changed_files, checkout_files_at};
 pub use self::integrity::hold_back::hold_back_from;
 pub(crate) use self::integrity::watched::{guard_files_at, guard_files_at_head, watched_at_commit, watched_from_start};

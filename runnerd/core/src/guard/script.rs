@@ -7,6 +7,8 @@ use super::command::{CommandSeparator, ShellCommand};
 
 /// How deep nested substitutions are followed.
 const MAX_DEPTH: u8 = 8;
+/// Most bytes of an expression of a justfile: the end of each is looked for.
+const MAX_EXPRESSION: usize = 4096;
 
 /// Splits a text into its commands, in order; a command whose output is captured comes before the one that captures it.
 pub(super) fn parse_commands(text: &str) -> Vec<ShellCommand<'_>> {
@@ -156,7 +158,8 @@ impl<'a> ScriptReader<'a> {
 
     /// Reads an expression of a justfile.
     fn read_just_expression(&mut self) {
-        let line = self.rest.split('\n').next().unwrap_or_default();
+        let rest = &self.rest[..self.rest.floor_char_boundary(MAX_EXPRESSION)];
+        let line = rest.split('\n').next().unwrap_or_default();
         match line.find("}}") {
             Some(end) => {
                 let inner = &self.rest[1..end];
