@@ -8,6 +8,8 @@ set -eu
 
 # shellcheck source=scripts/tools.sh
 . "$(dirname -- "$0")/tools.sh"
+# shellcheck source=scripts/crates.sh
+. "$(dirname -- "$0")/crates.sh"
 codex=0.169.0
 claude=2.1.330
 opencode=1.18.33

@@ -4,6 +4,8 @@ set -eu
 
 # shellcheck source=scripts/tools.sh
 . "$(dirname -- "$0")/tools.sh"
+# shellcheck source=scripts/crates.sh
+. "$(dirname -- "$0")/crates.sh"
 find_tools
 
 cd -- "$root"

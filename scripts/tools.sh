@@ -6,11 +6,6 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 tools=$root/target/tools
 just_version=1.59.0
 
-# The crates whose tests are the default ones: the others' are sections of .ci/nightly.toml. What chooses the same crates has the
-# same features of dependencies, and is built once.
-# shellcheck disable=SC2034
-default_crates='--workspace --exclude runner-git --exclude runner-simulation'
-
 say() {
     printf '%s: %s\n' "${0##*/}" "$*" >&2
 }

@@ -221,8 +221,10 @@ impl Api {
 
     /// Returns the run's branch that a work tree is on, unless a run is at work there.
     async fn find_run_checkout(&self, repository: &Repository, status: &StatusView) -> Option<RunCheckout> {
-        let is_active = status.repo.source.is_some() || is_session_active(status, repository.work_dir());
-        let branch = read_head(repository).await?.branch().filter(|_| !is_active)?.to_owned();
+        if status.repo.source.is_some() || is_session_active(status, repository.work_dir()) {
+            return None;
+        }
+        let branch = read_head(repository).await?.branch()?.to_owned();
         let back = self.find_target(repository, branch.strip_prefix("runner/")?);
         let (repository, onto) = (repository.clone(), back.clone());
         let stuck = run_blocking(move || match onto {

@@ -24,6 +24,7 @@ use crate::objects::object_reader;
 use crate::repository::engine::RefStore;
 use crate::repository::identity::Identity;
 use crate::repository::program::GitCommand;
+use crate::repository::user_config::refuse_pipe_among;
 use crate::{GitError, Id, Repository};
 
 const HEADS: &str = "refs/heads/";
@@ -111,6 +112,7 @@ impl Repository {
     }
 
     fn read_head_file(&self, repo: &gix::Repository) -> Result<Head, GitError> {
+        refuse_pipe_among([self.git_dir().join("HEAD")].into_iter())?;
         let head = repo.head().map_err(GitError::gix("reading HEAD", self.git_dir()))?;
         let commit = head.id().map(Id::from);
         match (head.referent_name(), commit) {

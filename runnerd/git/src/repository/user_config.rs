@@ -85,7 +85,7 @@ pub(super) fn refuse_named_pipes(config: &Path) -> Result<(), GitError> {
 }
 
 /// Fails if one of these files is a pipe: nobody ever writes to it, and the program that reads it waits.
-pub(super) fn refuse_pipe_among(mut files: impl Iterator<Item = PathBuf>) -> Result<(), GitError> {
+pub(crate) fn refuse_pipe_among(mut files: impl Iterator<Item = PathBuf>) -> Result<(), GitError> {
     let is_pipe = |file: &PathBuf| file.metadata().is_ok_and(|found| found.file_type().is_fifo());
     files.find(is_pipe).map_or(Ok(()), |path| Err(GitError::Pipe { path }))
 }
