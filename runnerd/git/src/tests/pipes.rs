@@ -110,3 +110,13 @@ fn one_that_a_setting_names_is_refused_before_anything_reads_it() {
         assert!(matches!(&refused, GitError::Pipe { path } if *path == pipe), "{setting}: {refused}");
     }
 }
+
+#[test]
+fn a_head_that_became_a_pipe_is_an_error() {
+    let fixture = Fixture::new();
+    let repository = fixture.repository();
+    repository.head().unwrap();
+    fixture.remove(".git/HEAD");
+    fixture.fifo(".git/HEAD");
+    assert!(matches!(repository.head(), Err(GitError::Pipe { path }) if path.ends_with(".git/HEAD")));
+}
