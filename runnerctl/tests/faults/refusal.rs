@@ -7,9 +7,10 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use runner_testkit::PATIENCE;
-
 use crate::stage::FaultStage;
+
+/// Time limit for strace to detach.
+const DETACH_LIMIT: Duration = Duration::from_secs(2);
 
 /// Failing calls; they succeed again when this is dropped.
 pub(crate) struct SyscallRefusal {
@@ -39,15 +40,19 @@ impl SyscallRefusal {
 
 impl Drop for SyscallRefusal {
     fn drop(&mut self) {
-        // Detaches in an orderly way: a killed strace could leave a thread of the daemon stopped.
+        // Detaches in an orderly way: a killed strace could leave a call without its result.
         if let Ok(pid) = i32::try_from(self.strace.id()) {
             let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGINT);
         }
         let began = Instant::now();
-        while matches!(self.strace.try_wait(), Ok(None)) && is_traced(self.strace.id()) && began.elapsed() < PATIENCE {
+        while matches!(self.strace.try_wait(), Ok(None))
+            && is_traced(self.strace.id())
+            && began.elapsed() < DETACH_LIMIT
+        {
             thread::sleep(Duration::from_millis(20));
         }
-        // If the daemon has died of it, there may be nothing left to detach from.
+        // If the daemon has died of it, there may be nothing left to detach from. And a thread that starts a program
+        // cannot be stopped before its child continues, which waits for strace: the kernel detaches from both.
         let _ = self.strace.kill();
         let _ = self.strace.wait();
     }
