@@ -26,6 +26,10 @@ fn main() {
     }
     if is("PROFILE", "debug") {
         println!("cargo::rustc-link-arg=-no-pie");
+        if is("CARGO_PKG_NAME", "runnerd") {
+            // Each daemon copies this program into memory.
+            println!("cargo::rustc-link-arg-bin=runnerd-shim=-Wl,--strip-debug");
+        }
     }
     if let Some(folder) = archive().as_deref().and_then(|archive| archive.parent()) {
         println!("cargo::rustc-link-search=native={}", folder.display());

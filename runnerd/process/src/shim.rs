@@ -5,7 +5,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read as _, Write as _},
+    io::{self, Read as _},
     os::fd::{AsRawFd as _, OwnedFd},
     path::{Path, PathBuf},
     process::Stdio,
@@ -56,16 +56,17 @@ impl ShimProgram {
 
 /// Copies a file into sealed memory.
 fn copy_to_memory(file: &Path) -> io::Result<OwnedFd> {
-    let mut bytes = Vec::new();
-    File::open(file)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
     let mut copy = File::from(memfd_create(PROGRAM_NAME, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
-    copy.write_all(&bytes)?;
+    // The kernel copies: each start of a daemon waits for this.
+    io::copy(&mut File::open(file)?.take(MAX_BYTES), &mut copy)?;
     fcntl_add_seals(&copy, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
     Ok(copy.into())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     #[test]
