@@ -96,9 +96,8 @@ fn what_would_keep_a_run_from_going_well_is_named_with_its_fix() {
 #[test]
 fn no_value_of_a_setting_or_a_variable_is_told() {
     let home = Home::new().export("CODEX_API_KEY", "dummy-secret");
-    let repo = home.scripted_repo("one");
-    let config = repo.read(".runner/state/config.toml");
-    repo.write(".runner/state/config.toml", &config.replace("[executor]", "[executor]\nmodel = \"dummy-secret\""));
+    let repo = home.repo("one");
+    repo.write(".runner/state/config.toml", "[executor]\nmodel = \"dummy-secret\"\n");
     let _daemon = home.daemon();
     for args in [&["doctor"][..], &["doctor", "--json"]] {
         let output = home.ctl_in(&repo, args);

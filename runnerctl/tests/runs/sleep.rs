@@ -3,8 +3,9 @@
 use std::fs;
 
 use protocol::words::RunStatus;
+use runner_testkit::Home;
 
-use crate::play::RunPlay;
+use crate::play::{RunPlay, sample};
 
 /// Replaces `systemd-inhibit`: reports when it starts, runs the command after its options, and reports when that has
 /// exited.
@@ -17,13 +18,18 @@ while [ "${1#--}" != "$1" ]; do shift; done
 echo 1<> "$gates/freed.in"
 "#;
 
+/// A daemon that keeps the machine awake.
+fn awake_play() -> RunPlay {
+    RunPlay::in_home(Home::new().inhibit_sleep(), &sample(), |config| config.top("max_iterations = 1"))
+}
+
 fn sleep_view(play: &RunPlay) -> serde_json::Value {
     play.home.ctl_in(&play.repo, &["daemon", "status", "--json"]).json()["sleep"].clone()
 }
 
 #[test]
 fn machine_is_kept_awake_while_a_run_is_active_and_no_longer() {
-    let play = RunPlay::new();
+    let play = awake_play();
     play.home.install("systemd-inhibit", INHIBIT);
     let [held, freed, gate] = ["held", "freed", "working"].map(|name| play.script().gate(name));
     play.script().step(1, "gate working; answer done 'Done.'");
@@ -43,7 +49,7 @@ fn machine_is_kept_awake_while_a_run_is_active_and_no_longer() {
 
 #[test]
 fn machine_may_sleep_when_the_daemon_was_killed() {
-    let mut play = RunPlay::new();
+    let mut play = awake_play();
     play.home.install("systemd-inhibit", INHIBIT);
     let [held, freed, gate] = ["held", "freed", "working"].map(|name| play.script().gate(name));
     play.script().step(1, "gate working");
@@ -56,7 +62,7 @@ fn machine_may_sleep_when_the_daemon_was_killed() {
 
 #[test]
 fn machine_is_kept_awake_through_a_wait() {
-    let play = RunPlay::new();
+    let play = awake_play();
     play.home.install("systemd-inhibit", INHIBIT);
     let [held, freed] = ["held", "freed"].map(|name| play.script().gate(name));
     play.script().step(1, "answer_json '{\"error\":{\"class\":\"unavailable\",\"message\":\"overloaded\"}}'");
@@ -71,7 +77,7 @@ fn machine_is_kept_awake_through_a_wait() {
 
 #[test]
 fn refusal_of_the_system_is_shown_and_stops_nothing() {
-    let play = RunPlay::new();
+    let play = awake_play();
     play.home.install(
         "systemd-inhibit",
         "#!/bin/sh\necho 'Failed to inhibit: Access denied' >&2\necho 1<> \"$(dirname \"$0\")/../scripts/one/gates/held.in\"\nexit 1\n",

@@ -67,7 +67,21 @@ impl Home {
             DirBuilder::new().mode(0o700).create(path.join(private)).expect("a folder can be made");
         }
         fs::write(path.join(".gitconfig"), GIT_CONFIG).expect("git's configuration can be written");
-        Self { env: build_environment(&path), path, has_valid_branches: true, _folder: folder }
+        let home = Self { env: build_environment(&path), path, has_valid_branches: true, _folder: folder };
+        // Each run would start a program for it.
+        home.configure("inhibit_sleep = false");
+        home
+    }
+
+    /// Lets the daemon keep the machine awake while a run is active.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the daemon's configuration cannot be removed.
+    #[must_use]
+    pub fn inhibit_sleep(self) -> Self {
+        fs::remove_file(self.daemon_config()).expect("the daemon's configuration can be removed");
+        self
     }
 
     /// Sets an environment variable for everything started here, as the user's shell would.
@@ -153,11 +167,15 @@ impl Home {
     ///
     /// Panics if it cannot be written.
     pub fn configure(&self, line: &str) {
-        let folder = self.path.join("config/runnerd");
-        fs::create_dir_all(&folder).expect("a folder for the daemon's configuration can be made");
-        let file = File::options().create(true).append(true).open(folder.join("config.toml"));
+        let file = self.daemon_config();
+        fs::create_dir_all(file.parent().expect("BUG: it is in a folder")).expect("a folder can be made");
+        let file = File::options().create(true).append(true).open(file);
         let written = file.and_then(|mut file| writeln!(file, "{line}"));
         written.expect("the daemon's configuration can be written");
+    }
+
+    fn daemon_config(&self) -> PathBuf {
+        self.path.join("config/runnerd/config.toml")
     }
 
     /// Sets the strongest containment that the daemon uses: `walk`, `cgroup` or `pidns`.
