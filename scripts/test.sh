@@ -13,6 +13,18 @@ say "building the workspace"
 # With examples: cargo chooses the features of dependencies as for tests.
 # shellcheck disable=SC2086
 cargo build --locked $default_crates --bins --examples
+# Each whole run flushes files dozens of times. The tests of every change have them in memory, if there is room and
+# programs can be started there; the others, such as those of faults and of file systems, have them on the disk.
+in_memory() {
+    free=$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }')
+    [ "${free:-0}" -ge 4000000 ] || return 0
+    probe=$(mktemp /dev/shm/probe.XXXXXX) || return 0
+    printf '#!/bin/sh\n' >"$probe"
+    chmod u+x "$probe"
+    ! "$probe" 2>/dev/null || export TMPDIR=/dev/shm
+    rm -f "$probe"
+}
+[ $# -gt 0 ] || [ -n "${TMPDIR:-}" ] || in_memory
 if cargo nextest --version >/dev/null 2>&1; then
     say "running the tests with cargo nextest"
     # shellcheck disable=SC2086

@@ -1,5 +1,6 @@
 //! A repository whose run has landed on `deliver/port`, its remote, and its forge.
 
+use std::env;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -80,7 +81,8 @@ impl DeliveryStage {
 
     /// Returns the options passed to `gh`, without the folder of a description.
     pub(crate) fn options(&self) -> String {
-        let cut = |line: &str| match line.find("/tmp").filter(|_| line.contains("body")) {
+        let folder = env::temp_dir().display().to_string();
+        let cut = |line: &str| match line.find(&folder).filter(|_| line.contains("body")) {
             Some(at) => format!("{}…/description.md", &line[..at]),
             None => line.to_owned(),
         };

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use protocol::words::RunStatus;
 use runner_testkit::Home;
 use serde_json::Value;
 
@@ -43,16 +44,20 @@ fn every_command_answers_with_one_object_that_names_its_form() {
         (&["start", "--id", "late", "-m", "x", "--queue-only"], 0),
         (&["cancel", "--run", "late"], 0),
         (&["help", "exit-codes"], 0),
-        (&["status", "--run", "mine"], 0),
     ];
     let mut story = String::new();
-    for &(args, code) in commands {
+    let mut ask = |args: &[&str], code: i32| {
         let output = place.ctl(&[args, &["--json"]].concat()).assert_exits(code);
         let value = output.json();
         let schema = value["schema"].as_str().unwrap_or("none").to_owned();
         writeln!(story, "{:<12} {schema}: {}", args[0], keys(&value)).expect("a String takes everything");
         assert_eq!(output.facts().lines().count(), 1, "{args:?}: {}", output.facts());
+    };
+    for &(args, code) in commands {
+        ask(args, code);
     }
+    home.client().wait_for(repo.path(), RunStatus::Completed);
+    ask(&["status", "--run", "mine"], 0);
     insta::assert_snapshot!(story);
 }
 

@@ -110,8 +110,10 @@ fn each_change_is_an_object_on_a_line_where_json_is_wanted() {
     let (play, gate) = working_play();
     let mut one = PipedStatus::start(&play, &["status", "--watch", "--json"]);
     let mut all = PipedStatus::start(&play, &["status", "--all", "--watch", "--json"]);
+    let mut lines = one.read_until(|line| line.contains(r#""state":"running""#));
+    all.read_until(|line| line.contains(r#""state":"running""#));
     gate.open();
-    let lines = one.read_until(|line| line.contains(r#""state":"limit""#));
+    lines.extend(one.read_until(|line| line.contains(r#""state":"limit""#)));
     let states: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).expect("each is an object")).collect();
     assert!(states.len() > 1 && states.iter().all(|state| state["schema"] == "runner/status.v1"), "{lines:#?}");
     assert!(lines.windows(2).all(|two| two[0] != two[1]), "nothing is printed twice");
