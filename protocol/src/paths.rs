@@ -300,8 +300,8 @@ mod tests {
     #[test]
     fn the_first_runtime_folder_that_is_ours_holds_the_socket() {
         let ours = tempfile::tempdir().unwrap();
-        let environment =
-            PathEnvironment { runtime_dirs: vec!["/nonexistent".into(), ours.path().into()], ..sample_environment() };
+        let runtime_dirs = vec![ours.path().join("missing"), ours.path().into()];
+        let environment = PathEnvironment { runtime_dirs, ..sample_environment() };
         let paths = Paths::derive(&environment, None).unwrap();
         assert_eq!(paths.socket, ours.path().join("runnerd/runnerd.sock"));
     }
