@@ -52,6 +52,25 @@ fn branch_at_a_commit_that_cannot_be_read_is_put_back() {
     assert_eq!(play.repo.show(RESCUE, "work"), "kept");
 }
 
+#[test]
+fn branch_at_a_commit_that_needs_a_missing_object_is_put_back() {
+    for edit in ["s/^tree .*/tree $none/", "/^parent/a parent $none"] {
+        let play = RunPlay::new();
+        let deed = format!(
+            "none=$(printf %040d 1); git commit -q --allow-empty -m Mine\n\
+             git cat-file commit HEAD | sed \"{edit}\" > .git/bad\n\
+             git update-ref HEAD $(git hash-object -t commit -w --stdin --literally < .git/bad)"
+        );
+        play.script().step(1, &format!("echo kept > work\n{deed}\nanswer done 'Done.'"));
+        play.run().exits(4);
+        let message = play.repo.git(&["log", "-1", "--format=%B"]);
+        let reason = "branch runner/play has a commit that needs object 0000000000000000000000000000000000000001";
+        assert!(message.contains(reason), "{edit}: {message}");
+        assert_eq!(play.repo.show(RESCUE, "work"), "kept");
+        play.repo.git(&["gc", "--quiet"]);
+    }
+}
+
 /// Runs one iteration whose session leaves work and moves HEAD away from the run's branch, without changing the branch.
 fn play_leaving_branch(deed: &str) -> RunPlay {
     let play = RunPlay::with_tree(&crate::play::sample(), |config| config.top("max_iterations = 2"));

@@ -14,6 +14,7 @@ use crate::durable::{read_log_end, replace_file};
 use crate::git_dir_snapshot::GitDirSnapshot;
 use crate::objects::object_reader;
 use crate::repository::engine::RefStore;
+use crate::repository::program::GitCommand;
 use crate::{GitError, Id, Repository};
 
 /// Number of entries at the end of a reflog searched for an existing commit.
@@ -71,7 +72,25 @@ impl Repository {
             Some(tip) => tip,
             None => self.find_last_logged(&repo, branch)?.unwrap_or(*from),
         };
-        replace_file(&head, format!("{tip}\n").as_bytes(), 0o644).map_err(GitError::io("writing", &head))
+        self.detach_head(&tip)
+    }
+
+    /// Detaches HEAD at a commit, and leaves index and work tree as they are.
+    pub fn detach_head(&self, commit: &Id) -> Result<(), GitError> {
+        if self.choose_ref_store(&self.open()?) != RefStore::Files {
+            return GitCommand::new(self, "update-ref")
+                .args(["--no-deref", "HEAD", &commit.to_string()])
+                .run()
+                .map(drop);
+        }
+        let head = self.git_dir().join("HEAD");
+        replace_file(&head, format!("{commit}\n").as_bytes(), 0o644).map_err(GitError::io("writing", &head))
+    }
+
+    /// Removes the entries of HEAD's reflog and the branch's that name incomplete commits: git cannot pack with them.
+    pub fn prune_reflogs(&self, branch: &str) -> Result<(), GitError> {
+        let limits = ["expire", "--stale-fix", "--expire=never", "--expire-unreachable=never", "HEAD"];
+        GitCommand::new(self, "reflog").args(limits).arg(format!("refs/heads/{branch}")).run().map(drop)
     }
 
     fn branch_file(&self, branch: &str) -> PathBuf {

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use runner_core::publish;
-use runner_git::{GitDirSnapshot, GitError, Id, MovedRef, Repository, UserGitConfig};
+use runner_git::{GitDirSnapshot, GitError, Id, KnownObjects, MovedRef, Repository, UserGitConfig};
 use runner_os::retryable::Retryable as _;
 
 use crate::repo::sealed::{Sealable, SealedFile};
@@ -158,28 +158,50 @@ pub(crate) fn describe_rewrite(
         }
         Err(error) => return Err(error.into()),
     }
+    if let Some(missing) = find_missing_object(repository, from, tip)? {
+        return Ok(Some(format!("branch {branch} has a commit that needs object {missing}, which is missing")));
+    }
     // An audit follows first parents: as another parent, the whole run would be invisible.
     let is_first_parent = repository.is_first_parent_ancestor(&from, &tip)?;
     Ok((!is_first_parent)
         .then(|| format!("on branch {branch} the commit at which the session began is no first parent any more")))
 }
 
+/// Returns an object that commits since `from` need and that is missing. In a partial clone, a remote may have it.
+fn find_missing_object(repository: &Repository, from: Id, tip: Id) -> Result<Option<String>, GitError> {
+    if tip == from || repository.is_partial()? {
+        return Ok(None);
+    }
+    repository.find_missing_object(&[tip], KnownObjects::Commit(from))
+}
+
 /// Makes HEAD and the run's branch readable again before they are moved back to `tip`. Keeps the branch's own tip, unless
-/// HEAD is there: a rescue keeps that one.
+/// HEAD is there: a rescue keeps that one. Returns whether the commits there are complete.
 pub(crate) fn repair_branch(
     context: &RunContext,
     repository: &Repository,
     before: Option<&GitDirSnapshot>,
     tip: Id,
     iter: u32,
-) -> Result<(), EffectError> {
+) -> Result<bool, EffectError> {
     let branch = context.branch();
     repository.repair_refs(&branch, &tip, before)?;
+    // Nothing can be compared with an incomplete commit, and a reference to one would keep git from packing.
+    let is_complete = |commit: Option<Id>| {
+        commit.map_or(Ok(true), |commit| Ok::<_, GitError>(find_missing_object(repository, tip, commit)?.is_none()))
+    };
+    let is_head_complete = is_complete(repository.head()?.commit())?;
+    if !is_head_complete {
+        repository.detach_head(&tip)?;
+    }
     let (found, head) = (repository.find_branch_tip(&branch)?, repository.head()?.commit());
+    if !is_complete(found)? {
+        return Ok(false);
+    }
     if let Some(found) = found.filter(|found| *found != tip && Some(*found) != head) {
         repository.force_runner_ref(&format!("{}-branch", publish::rescue_ref(&context.run, iter)), &found)?;
     }
-    Ok(())
+    Ok(is_head_complete)
 }
 
 /// Records how a session left the user's own git configuration, so that it is not obeyed before a person agrees.

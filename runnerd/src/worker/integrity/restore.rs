@@ -301,12 +301,13 @@ impl Restorer<'_> {
         let WorktreeBaseline { tip, files: to } = baseline.unwrap_or(WorktreeBaseline { tip: from, files: from });
         let (branch, hold_back) = (context.branch(), self.hold_back_rule()?);
         let rescue_note = context.iteration_note::<RescueCommit>(iter, format_args!("{phase}-rescue"));
+        let mut is_complete = true;
         let rescue = match rescue_note.read()? {
             // That attempt moved the references first: correct references say nothing about the files.
             Some(RescueCommit(kept)) => kept,
             None if self.is_intact()? => return Ok(()),
             None => {
-                git_dir::repair_branch(context, self.repository, self.before.as_ref(), tip, iter)?;
+                is_complete = git_dir::repair_branch(context, self.repository, self.before.as_ref(), tip, iter)?;
                 let snapshot = self.repository.create_snapshot(&SnapshotRequest {
                     name: &self.rescue_ref()?,
                     message: &format!("rescue: run {} iteration {iter:04}, {phase}", context.run),
@@ -319,6 +320,7 @@ impl Restorer<'_> {
             }
         };
         self.repository.restore(&RestoreOptions { branch: &branch, target: to, tip, rescue, hold_back: &hold_back })?;
+        (!is_complete).then(|| self.repository.prune_reflogs(&branch)).transpose()?;
         rescue_note.remove()?;
         tracing::warn!(run = context.run, iter, %phase, %rescue, "saved and restored");
         Ok(())
