@@ -114,9 +114,11 @@ fn a_guard_that_removes_what_is_held_back_is_red_and_says_that_it_is_lost() {
 
 #[test]
 fn a_guard_that_puts_something_else_in_the_place_of_a_file_is_red_and_the_file_is_kept() {
-    let discard = "rm -rf n d; mkdir n; echo x > n/x; ln -s /nonexistent d; mkfifo p; rm -f q; mkfifo q";
-    let play = play_discard(discard, "echo new > n; mkdir d; echo new > d/f; echo new > q");
-    for path in ["n", "d/f", "q"] {
+    let discard = "rm -rf n d; mkdir n; echo x > n/x; ln -s /nonexistent d; mkfifo p; rm -f q; mkfifo q; \
+                   rm -f kept.txt gone.txt; mkfifo kept.txt; git init -q gone.txt";
+    let deed = "echo new > n; mkdir d; echo new > d/f; echo new > q; echo new > kept.txt; echo new > gone.txt";
+    let play = play_discard(discard, deed);
+    for path in ["n", "d/f", "q", "kept.txt", "gone.txt"] {
         assert_eq!(play.repo.show("HEAD", path), "new", "{path}");
     }
 }

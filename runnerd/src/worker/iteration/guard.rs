@@ -386,7 +386,12 @@ fn restore_discarded_paths(
     let is_there = |path: &String| std::fs::symlink_metadata(context.layout.path(path)).is_ok();
     let paths = repository.changed_paths(&from, &files)?;
     let mut candidates: Vec<String> = paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
-    candidates.retain(|path| !path.starts_with(".runner/") && (!changes.contains(path) || !is_there(path)));
+    // A pipe or a folder in its place is as if it were removed.
+    let is_file_there = |path: &String| {
+        let found = std::fs::symlink_metadata(context.layout.path(path));
+        found.is_ok_and(|found| found.is_file() || found.is_symlink())
+    };
+    candidates.retain(|path| !path.starts_with(".runner/") && (!changes.contains(path) || !is_file_there(path)));
     let mut discarded = DiscardedChange::default();
     for (path, stamp) in &before.stamps {
         let was_removed = *stamp != MISSING_STAMP && !is_there(path) && !path.starts_with(".runner/");
@@ -402,7 +407,10 @@ fn restore_discarded_paths(
     let is_file = |entry: &Option<CommitEntry>| entry.as_ref().is_none_or(|entry| entry.kind != EntryKind::Submodule);
     for path in candidates {
         let (before_entry, at_from) = (repository.find_entry(&files, &path)?, repository.find_entry(&from, &path)?);
-        let is_gone = before_entry.is_some() && !is_there(&path);
+        let is_gone = before_entry.as_ref().is_some_and(|entry| match entry.kind {
+            EntryKind::Submodule => !is_there(&path),
+            EntryKind::File | EntryKind::Executable | EntryKind::Symlink => !is_file_there(&path),
+        });
         let is_reverted = !changes.contains(&path) && repository.find_entry(&head, &path)? == at_from;
         if before_entry != at_from && (is_gone || is_reverted) {
             let is_restored = is_file(&before_entry) && is_file(&at_from);
