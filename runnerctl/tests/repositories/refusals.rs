@@ -190,8 +190,8 @@ fn a_pipe_in_the_place_of_a_file_of_gits_keeps_no_command_waiting() {
     let place = RepoPlace::of_repo(&home, &repo);
     let own = home.path().join(".gitconfig");
     fs::create_dir_all(home.path().join("config/git")).expect("a folder can be made");
-    let files =
-        [".gitattributes", ".gitignore", ".git/config", ".git/info/attributes"].map(|file| repo.path().join(file));
+    let files = [".gitattributes", ".gitignore", ".mailmap", ".git/config", ".git/info/attributes"]
+        .map(|file| repo.path().join(file));
     let users = [own.clone(), home.path().join("config/git/attributes")];
     let commands = [&["land", "x", "--yes"][..], &["deliver", "x", "--dry-run"]];
     for (file, command) in files.into_iter().chain(users).zip(commands.into_iter().cycle()) {

@@ -53,6 +53,14 @@ fn branch_at_a_commit_that_cannot_be_read_is_put_back() {
 }
 
 #[test]
+fn a_pipe_that_git_would_read_in_the_work_tree_is_removed() {
+    let play = RunPlay::new();
+    play.script().step(1, "mkfifo .mailmap; echo kept > work; answer done 'Done.'");
+    let seen = play.run_first(4);
+    assert_eq!(seen.receipt.trailer("Runner-Reverted"), Some(".mailmap"));
+}
+
+#[test]
 fn branch_at_a_commit_that_needs_a_missing_object_is_put_back() {
     for edit in ["s/^tree .*/tree $none/", "/^parent/a parent $none"] {
         let play = RunPlay::new();

@@ -196,7 +196,7 @@ impl SessionDefinition {
 /// Whether the name of a restored path is under `.runner/` or belongs to git's own data: its folder, in any work tree,
 /// references, and pipes in place of its rule files. Code that was changed must additionally be as accepted.
 fn is_runner_or_git_path(name: &str) -> bool {
-    let rules = [".gitignore", ".gitattributes", ".gitmodules"];
+    let rules = [".gitignore", ".gitattributes", ".gitmodules", ".mailmap"];
     let is_rule = |last: &str| rules.contains(&last);
     matches!(name, "." | "HEAD" | layout::FOLDER)
         || name.starts_with(".runner/")

@@ -15,7 +15,7 @@ use crate::path::display_path;
 use crate::{ChangeKind, GitDirSnapshot, GitError, Repository, WorktreeChange};
 
 /// Files of the work tree that git reads on its own.
-const RULE_FILES: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
+const RULE_FILES: [&str; 4] = [".gitignore", ".gitattributes", ".gitmodules", ".mailmap"];
 /// Folders nested deeper are not searched.
 const MAX_DEPTH: usize = 512;
 
