@@ -86,8 +86,8 @@ impl Command {
     }
 
     /// Approves the task that an iteration has finished.
-    pub fn approve(iter: u32) -> Self {
-        Self::new("Approve", ["runnerctl", "approve", "--iter", &iter.to_string()])
+    pub fn approve(run: &str, iter: u32) -> Self {
+        Self::new("Approve", ["runnerctl", "approve", "--run", run, "--iter", &iter.to_string()])
     }
 
     /// Lists the iterations of a run.
@@ -101,8 +101,8 @@ impl Command {
     }
 
     /// Shows the changes of an iteration.
-    pub fn show_diff(iter: u32) -> Self {
-        Self::new("Show the diff", ["runnerctl", "log", &iter.to_string(), "--diff"])
+    pub fn show_diff(run: &str, iter: u32) -> Self {
+        Self::new("Show the diff", ["runnerctl", "log", &iter.to_string(), "--diff", "--run", run])
     }
 
     /// Sets a key of a run's configuration.

@@ -72,7 +72,9 @@ async fn ask_iteration(ui: &Ui, connection: &Connection, decision: &ReviewDecisi
     let PendingReview { run, node, iteration, .. } = client.pending_review(decision.at.clone()).await?;
     let command = if decision.verdict == ReviewVerdict::Accept { "approve" } else { "reject" };
     let refused = |message: String| Failure::new(ExitStatus::Refused, ErrorKind::Unconfirmed.as_str(), message);
-    let way = format!("runnerctl log {iteration} --diff, then: runnerctl {command} --iter {iteration}");
+    let way = format!(
+        "runnerctl log {iteration} --diff --run {run}, then: runnerctl {command} --run {run} --iter {iteration}"
+    );
     let way = if decision.verdict == ReviewVerdict::Accept { way } else { way + " REASON" };
     if !ui.can_ask() {
         let message = format!("no iteration is named; {iteration} of run {run} awaits your review, of task {node}");

@@ -54,8 +54,11 @@ fn a_finished_node_waits_for_a_person_and_passes_when_it_is_approved() {
     assert_eq!((play.repo.node("b").passes, play.repo.node("b").attempts), (false, 0));
     assert_eq!(play.repo.show("HEAD", "result.txt"), "1", "what is reviewed is committed");
     let reason = play.client().run(play.repo.path()).summary.reason.expect("it says what it waits for");
-    assert_eq!(reason.message, "task b is done and awaits your review: `runnerctl log 1 --diff` shows it");
-    assert_eq!(reason.command.as_deref(), Some("runnerctl approve --iter 1, or: runnerctl reject --iter 1 REASON"));
+    assert_eq!(reason.message, "task b is done and awaits your review: `runnerctl log 1 --diff --run play` shows it");
+    assert_eq!(
+        reason.command.as_deref(),
+        Some("runnerctl approve --run play --iter 1, or: runnerctl reject --run play --iter 1 REASON")
+    );
     play.script().step(2, "answer retry 'Later.'");
     let output = play.home.review_in(&play.repo, &["approve", "--json"]);
     output.exits(0);
@@ -149,7 +152,10 @@ fn a_run_that_was_paused_is_paused_again_after_the_word() {
     let play = waiting_play(5);
     play.home.ctl_in(&play.repo, &["pause"]).exits(0);
     let status = play.home.ctl_in(&play.repo, &["status"]).stdout;
-    assert!(status.contains("paused by the user; ") && status.contains("runnerctl approve --iter 1"), "{status}");
+    assert!(
+        status.contains("paused by the user; ") && status.contains("runnerctl approve --run play --iter 1"),
+        "{status}"
+    );
     play.home.review_in(&play.repo, &["approve"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Paused);
     play.iteration_at(2).assert_row(&ACCEPTED);
@@ -282,10 +288,10 @@ fn a_review_names_its_iteration_or_is_confirmed_on_a_terminal() {
     let unnamed = play.home.ctl_in(&play.repo, &["approve"]);
     let named = "no iteration is named; 1 of run play awaits your review, of task b";
     assert!(unnamed.exits(6).stderr.contains(named), "{}", unnamed.stderr);
-    assert!(unnamed.stderr.contains("runnerctl approve --iter 1"), "{}", unnamed.stderr);
+    assert!(unnamed.stderr.contains("runnerctl approve --run play --iter 1"), "{}", unnamed.stderr);
     for command in [&["approve", "--iter", "2"][..], &["reject", "Not this.", "--iter", "2"]] {
         let other = "iteration 2 of run play does not await your review: iteration 1 does, of task b";
-        assert_refused(&play.home.ctl_in(&play.repo, command), &[other, "runnerctl log 1 --diff"]);
+        assert_refused(&play.home.ctl_in(&play.repo, command), &[other, "runnerctl log 1 --diff --run play"]);
     }
     play.script().step(2, "answer retry 'Later.'");
     for (answer, passes) in [("n", false), ("y", true)] {
@@ -304,7 +310,10 @@ fn a_review_names_its_iteration_or_is_confirmed_on_a_terminal() {
 fn a_limit_hides_no_review_and_applies_after_it() {
     let play = waiting_play(1);
     let reason = play.client().run(play.repo.path()).summary.reason.expect("it says what it waits for");
-    assert_eq!(reason.command.as_deref(), Some("runnerctl approve --iter 1, or: runnerctl reject --iter 1 REASON"));
+    assert_eq!(
+        reason.command.as_deref(),
+        Some("runnerctl approve --run play --iter 1, or: runnerctl reject --run play --iter 1 REASON")
+    );
     assert_refused(
         &play.home.ctl_in(&play.repo, &["resume", "--more", "5"]),
         &["is waiting for your review of task b"],

@@ -332,8 +332,10 @@ fn review_reason(pending: &PendingNode, state: &RunState) -> StopReason {
     } else {
         ""
     };
-    let message = format!("task {node} is done and awaits your review{why}: `runnerctl log {iter} --diff` shows it");
-    let ways = review_ways(pending).with_command(Command::show_diff(*iter));
+    let run = state.run_id.as_deref().unwrap_or_default();
+    let diff = Command::show_diff(run, *iter);
+    let message = format!("task {node} is done and awaits your review{why}: `{}` shows it", diff.to_shell());
+    let ways = review_ways(run, pending).with_command(diff);
     StopReason::new(message, ways)
 }
 

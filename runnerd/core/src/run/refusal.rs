@@ -2,14 +2,16 @@
 
 use protocol::command::{Command, NextSteps};
 use protocol::error::{ErrorData, ErrorKind};
+use protocol::shell;
 use protocol::view::StopReason;
 use protocol::words::RunStatus;
 
 use crate::run::approval::{InvalidReasons, PendingNode};
 
-/// Returns what a person can type about a node that waits for them.
-pub(super) fn review_ways(on: &PendingNode) -> NextSteps {
-    NextSteps::from(Command::approve(on.iter)).join(", or: ", format!("runnerctl reject --iter {} REASON", on.iter))
+/// Returns what a person can type about a node that waits for them. Typed again, it is not about the next run.
+pub(super) fn review_ways(run: &str, on: &PendingNode) -> NextSteps {
+    let reject = format!("runnerctl reject --run {} --iter {} REASON", shell::quote(run), on.iter);
+    NextSteps::from(Command::approve(run, on.iter)).join(", or: ", reject)
 }
 
 /// Why a request is refused.
@@ -125,8 +127,8 @@ impl RequestRefusal {
     pub fn ways(&self, id: &str) -> Option<NextSteps> {
         let ways = match self {
             Self::RepositoryHeld(why) | Self::StillStuck(why) | Self::StillAtLimit(why) => return why.next_steps(),
-            Self::WaitsForReview(on) | Self::Unsigned(on) => return Some(review_ways(on)),
-            Self::OtherReview { on, .. } => return Some(Command::show_diff(on.iter).into()),
+            Self::WaitsForReview(on) | Self::Unsigned(on) => return Some(review_ways(id, on)),
+            Self::OtherReview { on, .. } => return Some(Command::show_diff(id, on.iter).into()),
             Self::IsCancelled => return Some(Command::start_again(id).into()),
             Self::IsCompleted => {
                 "runnerctl start -m 'What is to be true next', or write the next goal into .runner/GOAL.md and: runnerctl start"
