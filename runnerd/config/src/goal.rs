@@ -133,6 +133,11 @@ fn says_something(line: &str) -> bool {
     !words.is_empty() && !words.eq_ignore_ascii_case("goal")
 }
 
+/// Removes the full stop of a sentence, unless it is part of an ellipsis.
+fn trim_full_stop(sentence: &str) -> &str {
+    sentence.strip_suffix('.').filter(|rest| !rest.ends_with('.')).unwrap_or(sentence)
+}
+
 /// Returns a line up to the end of its first sentence.
 fn first_sentence(line: &str) -> &str {
     let is_end = |(at, mark): &(usize, &str)| {
@@ -204,7 +209,7 @@ impl Goal {
     /// `None` if there is neither.
     pub fn headline(&self) -> Option<String> {
         let first_line = || self.body().lines().find(|line| says_something(line));
-        self.title().or_else(|| first_line().map(|line| format_title(first_sentence(line.trim()))))
+        self.title().or_else(|| first_line().map(|line| format_title(trim_full_stop(first_sentence(line.trim())))))
     }
 
     /// Returns the text with this id in its front matter and every other byte unchanged.
@@ -383,7 +388,10 @@ mod tests {
         assert_eq!(called("\n---\n\n"), None);
         for heading in ["# Goal", "## GOAL:", "Goal\n====", "**Goal**"] {
             let text = format!("{heading}\n\nPort v1.2 to Postgres. All tests pass.\n");
-            assert_eq!(called(&text).as_deref(), Some("Port v1.2 to Postgres."), "{heading}");
+            assert_eq!(called(&text).as_deref(), Some("Port v1.2 to Postgres"), "{heading}");
+        }
+        for (text, title) in [("Do it.", "Do it"), ("Go on...", "Go on..."), ("Does it run?", "Does it run?")] {
+            assert_eq!(called(text).as_deref(), Some(title));
         }
         assert_eq!(called("# Goal\n\n## Port it\n").as_deref(), Some("Port it"));
         assert_eq!(called("# Goal\n"), None);

@@ -2,6 +2,9 @@
 //!
 //! An id becomes part of branch names, folder names and commit subjects; the grammar is what all of them allow.
 
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
+
 /// Longest id, in bytes.
 pub const MAX_ID_BYTES: usize = 200;
 
@@ -53,9 +56,10 @@ pub fn check_id(id: &str) -> Result<(), IdError> {
     Ok(())
 }
 
-/// Returns the id of a new run whose goal has this title: its first words in ASCII; `None` if it has fewer than two.
+/// Returns the id of a new run whose goal has this title: its first words in ASCII, without accents; `None` if it has
+/// fewer than two.
 pub fn id_from_title(title: &str) -> Option<String> {
-    let lower = title.to_lowercase();
+    let lower: String = title.to_lowercase().nfd().filter(|char| !is_combining_mark(*char)).collect();
     let words = lower.split(|char: char| !char.is_alphanumeric());
     let mut words = words.filter(|word| !word.is_empty() && word.is_ascii());
     let mut id = words.next().filter(|first| first.len() <= TITLE_ID_LIMIT)?.to_owned();
@@ -93,7 +97,8 @@ mod tests {
             ("修正する", None),
             ("Почини сборку", None),
             ("Größe ändern", None),
-            ("Größe der Karte ändern", Some("der-karte")),
+            ("Réécrire la liste", Some("reecrire-la-liste")),
+            ("Größe der Karte ändern", Some("der-karte-andern")),
             ("--help", None),
         ] {
             assert_eq!(id_from_title(title).as_deref(), id, "{title}");
