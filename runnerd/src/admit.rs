@@ -42,12 +42,16 @@ use crate::worker::{self, IdChoice, PinnedRepo, StartOrder};
 
 pub use self::fork::check_fork;
 pub use self::goal::new_goal_headline;
-use self::goal::{find_goal_file, goal_headline, missing_goal_error, parse_goal, read_goal, refuse_unwritten};
+use self::goal::{
+    branch_headline, find_goal_file, goal_headline, missing_goal_error, parse_goal, read_goal, refuse_unwritten,
+};
 use self::identity::{StartTarget, choose_run, refuse_other_base, refuse_other_case, refuse_unknown_branch};
 pub use self::isolated::{CarriedFile, IsolatedStart, check_isolated, read_carried_files};
 pub use self::programs::find as find_programs;
-pub use self::start_config::{StartConfig, choose_start_config, default_config_text, has_config_at_head};
-use self::start_config::{has_same_config, read_base_config};
+pub use self::start_config::{
+    StartConfig, choose_start_config, default_config_text, has_config_at_head, read_config, read_config_text,
+};
+use self::start_config::{has_same_config, read_base_config, read_uncommitted_config};
 pub use self::user_config::{check_user_config, check_user_push};
 pub use crate::worker::no_run_error;
 
@@ -221,11 +225,18 @@ pub fn check_start(
         goal: params.goal.clone(),
         keep_tree: params.keep_tree,
         fork: false,
-        config: start_config.map(|taken| taken.text.clone()),
+        config: match start_config {
+            Some(taken) => Some(taken.text.clone()),
+            None if has_branch || preconditions.is_session_active => None,
+            None => read_uncommitted_config(repository, params.base.as_deref(), &head)?,
+        },
         id_stem: id.stem(),
     };
     let path = WirePath::from(repository.work_dir());
-    let goal = goal_headline(new_goal.as_ref(), params, &layout);
+    let goal = match &id {
+        IdChoice::Given(id) if has_branch && new_goal.is_none() => branch_headline(repository, id),
+        IdChoice::Given(_) | IdChoice::Derived { .. } => goal_headline(new_goal.as_ref(), params, &layout),
+    };
     let goal_file = new_file.map(|file| WirePath(repository.work_dir().join(file)));
     let start = StartRequest { path, goal, goal_file, start_spec, queue_only: params.queue_only, is_begun: has_branch };
     let is_same = match params.base.as_deref().filter(|_| !has_branch && start_config.is_none()) {
@@ -395,21 +406,6 @@ fn read_branch_config(repository: &Repository, run: &str) -> Result<RepoConfig, 
         Some(tip) => worker::load_config(repository, tip).map_err(|error| invalid_config_error(&error)),
         None => read_config(repository),
     }
-}
-
-/// Reads the configuration of the work tree, or of HEAD if it is not there; defaults if both have none.
-pub fn read_config(repository: &Repository) -> Result<RepoConfig, ErrorData> {
-    let path = repository.work_dir().join(Layout::CONFIG);
-    runner_config::parse(&read_config_text(repository)?, &path).map_err(|error| invalid_config_error(&error))
-}
-
-/// Reads the text of the configuration of the work tree, or of HEAD if it is not there; empty if both have none.
-pub fn read_config_text(repository: &Repository) -> Result<String, ErrorData> {
-    let path = repository.work_dir().join(Layout::CONFIG);
-    let bytes = worker::read_file_or_committed(repository, Layout::CONFIG)
-        .map_err(|error| ErrorData::new(ErrorKind::Fault, display_chain(&error)))?
-        .unwrap_or_default();
-    runner_config::decode_text(&bytes, &path).map(str::to_owned).map_err(|error| invalid_config_error(&error))
 }
 
 fn invalid_config_error(error: &dyn std::error::Error) -> ErrorData {

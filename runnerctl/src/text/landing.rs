@@ -88,7 +88,7 @@ pub(crate) fn render_resolve_hint(run: &str) -> String {
 pub(crate) fn render_settings_hint(branch: &str, onto: &str) -> String {
     let command = format!("git checkout {} -- .runner/state/config.toml", shell::quote(branch));
     format!(
-        "the settings of {branch} are not on {onto}: the next run here takes them\nto keep them on {onto}:\n  {}, and commit\n",
+        "the settings of {branch} are not on {onto}; to keep them there:\n  {} && git commit -m Settings\n",
         paint(HINT, &sanitize(&command)),
         branch = sanitize(branch),
         onto = sanitize(onto)

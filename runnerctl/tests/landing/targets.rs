@@ -216,7 +216,7 @@ fn settings_that_are_not_committed_are_in_the_command_that_leads_back() {
     repo.write(".runner/state/config.toml", &repo.config().text());
     let _daemon = home.daemon();
     home.run(&repo, &["--id", "a", "-m", "Do it."]).exits(0);
-    home.ctl_in(&repo, &["config", "set", "max_iterations", "8"]).exits(0);
+    repo.write(".runner/state/config.toml", &repo.config().top("max_iterations = 8").text());
     let back = "git commit -m Settings -- .runner/state/config.toml && git switch main";
     let line = format!("this working tree is on runner/a; back: {back}\n");
     let status = home.ctl_in(&repo, &["status"]);

@@ -78,6 +78,49 @@ fn a_later_change_by_a_person_is_taken_and_default_config_takes_nothing() {
 }
 
 #[test]
+fn what_is_set_on_the_branch_of_a_run_that_has_ended_is_committed_there_and_taken() {
+    let (home, repo) = after_one_run("max_iterations = 7");
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--wait", "--id", "first", "-m", "First."]).exits(0);
+    home.ctl_in(&repo, &["config", "set", "max_iterations", "9"]).exits(0);
+    assert_eq!(repo.git(&["status", "--short"]), "");
+    home.ctl_in(&repo, &["land", "first", "--yes"]).exits(0);
+    assert_eq!(repo.git(&["branch", "--show-current"]), "main");
+    let started = home.ctl_in(&repo, &["start", "--wait", "--id", "second", "-m", "Second."]);
+    assert!(started.exits(0).stderr.contains("\n  max_iterations = 9\n"), "{started:?}");
+}
+
+#[test]
+fn settings_that_are_not_committed_are_those_of_every_run_that_is_queued_with_them() {
+    let (home, repo) = after_one_run("max_iterations = 7");
+    let _daemon = home.daemon();
+    for id in ["first", "second"] {
+        home.ctl_in(&repo, &["start", "--queue-only", "--id", id, "-m", "Do it."]).exits(0);
+    }
+    home.ctl_in(&repo, &["resume", "first", "--wait"]).exits(0);
+    home.ctl_in(&repo, &["resume", "second", "--wait"]).exits(0);
+    assert!(repo.show("runner/second", CONFIG).contains("max_iterations = 7"));
+}
+
+#[test]
+fn land_names_settings_that_the_target_has_not() {
+    let (home, repo) = after_one_run("max_iterations = 7");
+    repo.git(&["add", CONFIG]);
+    repo.git(&["commit", "-q", "-m", "Add settings"]);
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["config", "set", "max_iterations", "9"]).exits(0);
+    home.ctl_in(&repo, &["start", "--wait", "--id", "first", "-m", "First."]).exits(0);
+    let landed = home.ctl_in(&repo, &["land", "first", "--yes"]);
+    let hint = "\n  git checkout runner/first -- .runner/state/config.toml && git commit -m Settings\n";
+    assert!(landed.exits(0).stderr.contains(hint), "{landed:?}");
+    repo.git(&["checkout", "-q", "runner/first", "--", CONFIG]);
+    repo.git(&["commit", "-q", "-m", "Settings"]);
+    home.ctl_in(&repo, &["start", "--wait", "--id", "second", "-m", "Second."]).exits(0);
+    let landed = home.ctl_in(&repo, &["land", "second", "--yes"]);
+    assert!(!landed.exits(0).stderr.contains("are not on main"), "{landed:?}");
+}
+
+#[test]
 fn neither_a_branch_nor_a_file_of_a_session_becomes_a_setting() {
     let (mut home, repo) = after_one_run("max_iterations = 7");
     home.expect_forgery();

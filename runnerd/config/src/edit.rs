@@ -263,7 +263,8 @@ impl DottedKey {
                 Ok(given.split_whitespace().collect::<toml_edit::Array>().into())
             }
             Ok(value) if value.is_str() || !textual => Ok(value),
-            _ if textual => Ok(given.into()),
+            // Several words, or a list where there is none.
+            parsed if textual && !parsed.as_ref().is_ok_and(is_list) => Ok(given.into()),
             _ => Err(ConfigError::without_position(ConfigProblem::Invalid {
                 key: keys::dotted_key(&self.parents(), self.key.name),
                 expected: self.key.kind.expected(),

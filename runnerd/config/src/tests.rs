@@ -492,6 +492,8 @@ fn the_words_of_a_command_are_taken_as_they_are() {
     let value = |given: &str| get(&set("", "guard.command", given).unwrap(), "guard.command").unwrap().value.unwrap();
     assert_eq!(value("cargo test --locked"), r#"["cargo", "test", "--locked"]"#);
     assert_eq!(value("make"), r#"["make"]"#);
+    let refused = set("", "executor.model", r#"["gpt", "5"]"#).unwrap_err().to_string();
+    assert!(refused.contains("`executor.model`"), "{refused}");
     assert_eq!(value(r#"["sh", "-c", "a && b"]"#), r#"["sh", "-c", "a && b"]"#);
 }
 

@@ -10,6 +10,7 @@ use runner_git::{ChangeKind, Id, Repository, WorktreeChange};
 use super::git_error;
 use crate::repo::durable;
 use crate::repo::layout::Layout;
+use crate::worker;
 
 /// Returns the path, relative to the work tree, of the file that a goal was read from, if it exists and is not
 /// committed. While a session is at work on top of `session_base`, git's index is not asked.
@@ -35,6 +36,12 @@ pub(super) fn find_goal_file(
 pub(super) fn goal_headline(new: Option<&Goal>, params: &StartParams, layout: &Layout) -> Option<String> {
     let from_work_tree = || read_goal(layout).ok().flatten().filter(|_| params.base.is_none())?.headline();
     new.map_or_else(from_work_tree, Goal::headline)
+}
+
+/// Returns the title of the goal on a run's branch, for display only.
+pub(super) fn branch_headline(repository: &Repository, run: &str) -> Option<String> {
+    let tip = repository.find_branch_tip(&format!("runner/{run}")).ok()??;
+    worker::load_state(repository, tip).ok()?.goal.headline()
 }
 
 /// Returns the title of the goal of a new run in a work tree; the goal was checked before.

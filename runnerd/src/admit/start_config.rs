@@ -11,9 +11,9 @@ use runner_config::{ConfigError, RepoConfig};
 use runner_git::{Id, Repository};
 use runner_os::error_chain::display_chain;
 
-use super::{find_head_commit, git_error, invalid_config_error, read_config, resolve_base};
+use super::{find_head_commit, git_error, invalid_config_error, resolve_base};
 use crate::repo::layout::Layout;
-use crate::worker::load_config;
+use crate::worker::{self, load_config};
 
 /// A configuration that is in neither base nor work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +80,37 @@ fn has_config(repository: &Repository, base: Option<&str>, is_session_active: bo
     // A file that HEAD has goes with it when the run's branch is checked out; another one stays.
     let stays = || Ok::<_, ErrorData>(repository.work_dir().join(Layout::CONFIG).is_file() && !is_tracked(head)?);
     Ok(is_tracked(base)? || (!is_session_active && stays()?))
+}
+
+/// Reads the configuration of the work tree, or of HEAD if it is not there; defaults if both have none.
+pub fn read_config(repository: &Repository) -> Result<RepoConfig, ErrorData> {
+    let path = repository.work_dir().join(Layout::CONFIG);
+    runner_config::parse(&read_config_text(repository)?, &path).map_err(|error| invalid_config_error(&error))
+}
+
+/// Reads the text of the configuration of the work tree, or of HEAD if it is not there; empty if both have none.
+pub fn read_config_text(repository: &Repository) -> Result<String, ErrorData> {
+    let path = repository.work_dir().join(Layout::CONFIG);
+    let bytes = worker::read_file_or_committed(repository, Layout::CONFIG)
+        .map_err(|error| ErrorData::new(ErrorKind::Fault, display_chain(&error)))?
+        .unwrap_or_default();
+    runner_config::decode_text(&bytes, &path).map(str::to_owned).map_err(|error| invalid_config_error(&error))
+}
+
+/// Reads a configuration that is only in the work tree, which is lost there if another run begins first.
+pub(super) fn read_uncommitted_config(
+    repository: &Repository,
+    base: Option<&str>,
+    head: &Id,
+) -> Result<Option<String>, ErrorData> {
+    let base = base.map_or(Ok(*head), |revision| resolve_base(repository, revision))?;
+    for commit in [&base, head] {
+        if repository.find_entry(commit, Layout::CONFIG).map_err(|error| git_error(&error))?.is_some() {
+            return Ok(None);
+        }
+    }
+    let is_present = repository.work_dir().join(Layout::CONFIG).is_file();
+    is_present.then(|| read_config_text(repository)).transpose()
 }
 
 /// Reads the configuration with which a new run begins: that of its base, else an uncommitted one in the work tree.

@@ -11,7 +11,6 @@ use protocol::reply::{
     SettingView,
 };
 use protocol::request::{AtPath, ConfigEditParams, ConfigKey, ConfigSetParams, ConfigTextParams, UserDefaults};
-use protocol::words::RunStatus;
 use runner_config::{LIST_PRICES, Price, SettingEntry, ValueOrigin};
 use runner_core::files::change::ChangeRequest;
 use runner_core::text::digest::sha256_hex;
@@ -190,8 +189,8 @@ impl Api {
     }
 
     /// Returns the run whose branch has the configuration in force: the one that is named, else the one of this work
-    /// tree that has begun and may continue. One that has ended counts only while its branch is checked out: on another
-    /// branch a person sets what the next run starts with.
+    /// tree that has begun. One that has ended counts only while its branch is checked out: on another branch a person
+    /// sets what the next run starts with.
     async fn resolve_config_run(
         &self,
         repository: &Repository,
@@ -203,8 +202,7 @@ impl Api {
         let Some(worker) = self.registry.find(repository.common_dir()).await else { return Ok(None) };
         let status = worker.status();
         let Some(run) = status.run.as_ref().map(|run| &run.summary) else { return Ok(None) };
-        let is_over = matches!(run.state, RunStatus::Completed | RunStatus::Cancelled);
-        if is_over || run.path.as_path() != repository.work_dir() {
+        if run.path.as_path() != repository.work_dir() {
             return Ok(None);
         }
         let (repository, branch, id, has_ended) =

@@ -20,7 +20,7 @@ use runner_os::error_chain::display_chain;
 use tokio_util::sync::CancellationToken;
 
 use super::land_checkout::run_branch;
-use super::run_selector::run_summary;
+use super::run_selector::{empty_id_error, run_summary};
 use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
 use crate::call_context::ClientDisconnected;
@@ -28,7 +28,7 @@ use crate::landing::{self, LandContext, LandTargets, MergeQueue, PreparedLanding
 use crate::repo::layout::Layout;
 use crate::store::{RepoStore, repo_id};
 use crate::verify::resolve_target;
-use crate::worker::{ExclusiveWork, WorkerHandle, WorkerMessage, unbegun_run_error};
+use crate::worker::{self, ExclusiveWork, WorkerHandle, WorkerMessage, unbegun_run_error};
 
 /// Serializes landings per repository, by its id: there is one note of a move.
 static LAND_LOCKS: LazyLock<Mutex<BTreeMap<String, Weak<LandLock>>>> = LazyLock::new(Mutex::default);
@@ -362,10 +362,19 @@ fn find_other_settings(repository: &Repository, prepared: &PreparedLanding) -> R
     let Some(run) = prepared.runs.iter().rfind(landed) else { return Ok(None) };
     let branch = format!("runner/{}", run.run);
     let tip = repository.find_branch_tip(&branch).map_err(|error| git_error(&error))?;
-    let Some(text) = tip.map(|tip| read_config(&tip)).transpose()?.flatten() else { return Ok(None) };
+    let Some(tip) = tip else { return Ok(None) };
+    let Some(text) = read_config(&tip)? else { return Ok(None) };
     let keys = runner_config::list_changes(&String::from_utf8_lossy(&text), Path::new(Layout::CONFIG));
-    let is_set = keys.is_ok_and(|keys| !keys.is_empty()) && read_config(&prepared.new_tip)?.is_none();
-    Ok(is_set.then_some(branch))
+    // What the target has changed itself is newer.
+    let is_older = match read_config(&prepared.new_tip)? {
+        None => true,
+        Some(target) => {
+            let loaded = worker::load_state(repository, tip).ok();
+            let base = loaded.and_then(|loaded| loaded.run_state.base.as_deref()?.parse::<Id>().ok());
+            target != text && base.map(|base| read_config(&base)).transpose()?.flatten() == Some(target)
+        }
+    };
+    Ok((is_older && keys.is_ok_and(|keys| !keys.is_empty())).then_some(branch))
 }
 
 /// Reports the submodule folders that a landing left outdated, and how to update them.
@@ -391,6 +400,9 @@ async fn refuse_pipes(repository: &Repository) -> Result<(), ErrorData> {
 /// Returns the ids of the requested runs, each of which has a branch.
 async fn resolve_runs(repository: &Repository, requested: Vec<String>) -> Result<Vec<String>, ErrorData> {
     let repository = repository.clone();
+    if requested.iter().any(String::is_empty) {
+        return Err(empty_id_error());
+    }
     let run = move |selector: &String| Ok(resolve_target(&repository, Some(selector), "land")?.run);
     run_blocking(move || requested.iter().map(run).collect()).await
 }

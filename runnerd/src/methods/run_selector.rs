@@ -93,7 +93,7 @@ impl Api {
         command: &str,
     ) -> Result<Option<RunCandidate>, ErrorData> {
         if run.is_some_and(str::is_empty) {
-            return Err(ErrorData::new(ErrorKind::InvalidRequest, "the id of the run is empty").hint("runnerctl queue"));
+            return Err(empty_id_error());
         }
         let Some((own, isolated)) = self.runs_of(path.as_path()).await else { return Ok(None) };
         let own: Vec<RunCandidate> = match own {
@@ -268,6 +268,11 @@ fn find_only_active<'a>(
         [] => Ok(all.iter().max_by_key(|run| run.summary.ended_at)),
         _ => Err(ambiguous_run_error(&live, path, command)),
     }
+}
+
+/// What an unset variable of a shell becomes.
+pub(super) fn empty_id_error() -> ErrorData {
+    ErrorData::new(ErrorKind::InvalidRequest, "the id of the run is empty").hint("runnerctl queue")
 }
 
 fn ambiguous_run_error(live: &[&RunCandidate], path: &WirePath, command: &str) -> ErrorData {
