@@ -63,6 +63,43 @@ fn a_linked_work_tree_is_worked_on_and_the_main_one_is_left_alone() {
 }
 
 #[test]
+fn a_run_whose_work_tree_was_moved_continues_where_it_is_now() {
+    let (home, repo) = home();
+    let _daemon = home.daemon();
+    let main = RepoPlace::of_repo(&home, &repo);
+    main.git(&["worktree", "add", "-q", "-b", "side", "../linked"]);
+    let at = |name: &str| RepoPlace { path: repo.path().with_file_name(name), ..RepoPlace::of_repo(&home, &repo) };
+    let linked = at("linked");
+    linked.ctl(&["start", "--queue-only", "--id", "side", "-m", "Do it."]).assert_exits(0);
+    main.git(&["worktree", "move", "../linked", "../moved"]);
+    let moved = at("moved");
+    let status = moved.ctl(&["status", "--json"]).assert_exits(0).json();
+    assert_eq!(status["run"]["summary"]["path"], moved.path.display().to_string(), "{status}");
+    moved.ctl(&["resume", "--wait"]).assert_exits(0);
+    assert!(moved.path.join("work.txt").is_file() && !linked.path.exists());
+    let listed = main.ctl(&["queue", "--ended", "--json"]).assert_exits(0).json();
+    assert_eq!(listed["runs"][0]["path"], moved.path.display().to_string(), "{listed}");
+    moved.assert_sound();
+}
+
+#[test]
+fn an_unknown_id_does_not_begin_the_goal_of_another_run() {
+    let (home, repo) = home();
+    let _daemon = home.daemon();
+    let place = RepoPlace::of_repo(&home, &repo);
+    place.ctl(&["start", "--queue-only", "--id", "wash", "-m", "Wash the car."]).assert_exits(0);
+    place.ctl(&["cancel", "wash"]).assert_exits(0);
+    place.ctl(&["start", "--wait", "--id", "clean", "-m", "Clean the floor."]).assert_exits(0);
+    let error = place.ctl(&["start", "--id", "cleaning", "--json"]).error();
+    let message = "no run has the id cleaning, and the goal in .runner/GOAL.md is that of run clean";
+    assert_eq!(error["message"].as_str(), Some(message), "{error}");
+    place.ctl(&["start", "--wait", "--id", "wash", "--base", "main"]).assert_exits(0);
+    assert!(repo.show("runner/wash", ".runner/GOAL.md").contains("Wash the car."));
+    place.ctl(&["start", "--wait", "--id", "again", "--base", "main", "--goal", ".runner/GOAL.md"]).assert_exits(0);
+    assert!(repo.show("runner/again", ".runner/GOAL.md").contains("Wash the car."));
+}
+
+#[test]
 fn a_detached_head_is_a_base() {
     let (home, repo) = home();
     let _daemon = home.daemon();
@@ -406,6 +443,7 @@ fn what_a_start_names_for_nothing_is_refused() {
     assert!(typo.exits(2).stderr.contains("--onto: there is no branch mainly"), "{}", typo.stderr);
     let queued = home.ctl_in(&repo, &["start", "--yes", "-m", "Wash the car", "--queue-only"]);
     queued.exits(0);
+    home.ctl_in(&repo, &["land", "--run", "", "--yes"]).exits(2);
     let nobody = home.ctl_in(&repo, &["cancel", "--run", ""]);
     assert!(nobody.exits(2).stderr.contains("'--run <ID>'"), "{}", nobody.stderr);
     home.ctl_in(&repo, &["cancel"]).exits(0);

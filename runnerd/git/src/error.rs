@@ -385,7 +385,8 @@ impl Retryable for GitError {
             Self::WorkTreeMoved { from, to, common } => {
                 let [from, to, common] = [from, to, common].map(|path| path.display().to_string());
                 Some(format!(
-                    "move it back: {}",
+                    "{}, or move it back: {}",
+                    shell::join_args(["cd", &to]),
                     shell::join_args(["git", "-C", &common, "worktree", "move", &to, &from])
                 ))
             }

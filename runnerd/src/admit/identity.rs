@@ -49,6 +49,9 @@ pub(super) fn choose_run(
     let tip = find_run_tip(repository, &id).map_err(|error| git_error(&error))?;
     let has_branch = tip.map_or(Ok(false), |tip| has_begun(repository, &id, tip, new_goal.is_some()))?;
     let commit = if has_branch { tip } else { Some(find_head_commit(repository)?) };
+    if let Some(goal) = current_goal.as_ref().filter(|_| params.id.is_some() && params.base.is_none() && !has_branch) {
+        refuse_goal_of_other(repository, &id, goal)?;
+    }
     let loaded =
         commit.and_then(|at| worker::load_state(repository, at).ok()).filter(|loaded| belongs_to_run(loaded, &id));
     let Some(loaded) = loaded.filter(|_| has_branch || params.id.is_none()) else {
@@ -60,6 +63,22 @@ pub(super) fn choose_run(
     }
     let refusal = check_restart(&loaded.run_inputs(&RunScratch::default())).err().filter(|_| has_branch);
     Ok(StartTarget { id: IdChoice::Given(id), has_branch, refusal })
+}
+
+/// Refuses to begin a run with the goal of another one whose files are checked out: its id may be a mistake.
+fn refuse_goal_of_other(repository: &Repository, id: &str, goal: &Goal) -> Result<(), ErrorData> {
+    let Some(other) = goal.id().filter(|other| *other != id) else { return Ok(()) };
+    let head = find_head_commit(repository)?;
+    let Ok(loaded) = worker::load_state(repository, head) else { return Ok(()) };
+    if !belongs_to_run(&loaded, other) || loaded.goal.body() != goal.body() {
+        return Ok(());
+    }
+    let hint = format!(
+        "runnerctl start --id {id} -m 'What is to be true'; or for the same goal: runnerctl start --id {id} --goal {}",
+        Layout::GOAL
+    );
+    let message = format!("no run has the id {id}, and the goal in {} is that of run {other}", Layout::GOAL);
+    Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint(hint))
 }
 
 /// Makes an id that no run has.

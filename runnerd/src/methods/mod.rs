@@ -30,6 +30,7 @@ mod single_flight;
 mod tree;
 mod validate;
 mod verify;
+mod work_trees;
 mod workspaces;
 
 use std::collections::BTreeSet;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jsonrpsee::Extensions;
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::RunApiServer;
-use protocol::branch::{BranchView, RunCheckout};
+use protocol::branch::BranchView;
 use protocol::doctor::GuardFiles;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
@@ -19,7 +19,6 @@ use protocol::words::RunStatus;
 use runner_agents::AgentCandidates;
 use runner_git::{Head, Repository};
 
-use super::land_checkout::list_stuck_files;
 use super::run_selector::refresh_published;
 use super::{Api, branches, config as config_methods, draining_error, isolated, repo_order, run_blocking};
 use crate::admit::{self, StartCommands, StartConfig, StartPreconditions, git_error, no_run_error};
@@ -46,7 +45,7 @@ impl RunApiServer for Api {
         if self.drain.is_cancelled() || self.shutdown.is_cancelled() {
             return Err(draining_error().into());
         }
-        let params = self.redirect_to_isolated(params).await?;
+        let params = self.recall_goal(self.redirect_to_isolated(params).await?).await;
         let repository = self.find_repository(params.path.as_path()).await?;
         let head_config = params.base.is_none() && has_only_head_config(&repository).await?;
         let (repo, head) = (repository.clone(), read_head(&repository).await);
@@ -139,6 +138,7 @@ impl RunApiServer for Api {
         if view.repo.path.as_path().as_os_str().is_empty() {
             view.repo.path = WirePath::from(repository.work_dir());
         }
+        self.show_move(&repository, &worker, &mut view).await;
         view.on_run = self.find_run_checkout(&repository, &view).await;
         Ok(if is_unnamed { self.add_isolated_runs(path.as_path(), view).await } else { view })
     }
@@ -217,22 +217,6 @@ impl Api {
             admit::choose_start_config(&repository, &params, is_active, || config_methods::read_settings(&store))
         })
         .await
-    }
-
-    /// Returns the run's branch that a work tree is on, unless a run is at work there.
-    async fn find_run_checkout(&self, repository: &Repository, status: &StatusView) -> Option<RunCheckout> {
-        if status.repo.source.is_some() || is_session_active(status, repository.work_dir()) {
-            return None;
-        }
-        let branch = read_head(repository).await?.branch()?.to_owned();
-        let back = self.find_target(repository, branch.strip_prefix("runner/")?);
-        let (repository, onto) = (repository.clone(), back.clone());
-        let stuck = run_blocking(move || match onto {
-            Some(onto) => list_stuck_files(&repository, &onto),
-            None => Ok(Vec::new()),
-        });
-        // A file that cannot be read is reported by what needs it.
-        Some(RunCheckout { branch, back, uncommitted: stuck.await.unwrap_or_default() })
     }
 
     /// Remembers the branch from which a new run was started; without it, the target must be named when landing.
@@ -409,7 +393,8 @@ impl Api {
         admitted: AdmittedRun,
     ) -> Result<(), ErrorData> {
         let AdmittedRun { repository, commands, env } = admitted;
-        worker.ask_first(|reply| WorkerMessage::Confirm { digest: commands.digest, reply }).await?;
+        let moved = self.find_move(&repository, worker).await;
+        worker.ask_first(|reply| WorkerMessage::Confirm { digest: commands.digest, moved, reply }).await?;
         let store = RepoStore::new(&self.state_dir, &worker.id);
         let (pinned, is_running) = (PinnedRepo::for_work_tree(&store, repository.work_dir()), worker.is_driving());
         let is_live = self.is_unsettled(worker);
@@ -447,7 +432,7 @@ fn read_guard_files(repository: &Repository, order: &StartOrder, commands: &Star
 }
 
 /// Returns what HEAD points to, if it can be read.
-async fn read_head(repository: &Repository) -> Option<Head> {
+pub(super) async fn read_head(repository: &Repository) -> Option<Head> {
     let repository = repository.clone();
     run_blocking(move || repository.head().map_err(|error| git_error(&error))).await.ok()
 }

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::hook::HookEvent;
+use protocol::path::WirePath;
 use protocol::reply::{ChangeReply, ControlReply, ReviewReply, StartReply, StepReply};
 use protocol::review::PendingReview;
 use protocol::view::{GitWaitView, PendingControl, RunSummary, StatusView};
@@ -168,6 +169,8 @@ pub enum WorkerMessage {
     Confirm {
         /// Digest of the commands.
         digest: String,
+        /// The former and the present path of the work tree from which they ask, if it was moved.
+        moved: Option<(WirePath, WirePath)>,
         /// Receives the answer.
         reply: ReplySender<()>,
     },

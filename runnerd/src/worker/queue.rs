@@ -422,13 +422,23 @@ impl RepoQueue {
         Ok(StatusView { repo, run: Some(view), isolated: Vec::new(), on_run: None })
     }
 
-    /// Records that this user has confirmed commands.
-    pub(crate) fn confirm_commands(&mut self, digest: String) -> Result<(), ErrorData> {
-        if self.file.confirmed.contains(&digest) {
+    /// Records that this user has confirmed commands, and where a work tree is that was moved.
+    pub(crate) fn confirm_commands(
+        &mut self,
+        digest: String,
+        moved: Option<(WirePath, WirePath)>,
+    ) -> Result<(), ErrorData> {
+        let mut file = self.file.clone();
+        if !file.confirmed.contains(&digest) {
+            file.confirmed.push(digest);
+        }
+        if let Some((from, to)) = moved {
+            let recorded = file.runs.iter_mut().map(|run| &mut run.path).chain([&mut file.path]);
+            recorded.filter(|path| **path == from).for_each(|path| path.clone_from(&to));
+        }
+        if file == self.file {
             return Ok(());
         }
-        let mut file = self.file.clone();
-        file.confirmed.push(digest);
         self.save_file(file).map_err(|error| store_error_data(&error))
     }
 

@@ -544,7 +544,7 @@ fn work_tree_that_was_moved_is_told_with_the_command_that_moves_it_back() {
     let error = repository.head().unwrap_err();
     assert_eq!(error.to_string(), format!("the working tree {} was moved to {}", from.display(), to.display()));
     let command = format!("git -C {} worktree move {} {}", common.display(), to.display(), from.display());
-    assert_eq!(error.remedy(), Some(format!("move it back: {command}")));
+    assert_eq!(error.remedy(), Some(format!("cd {}, or move it back: {command}", to.display())));
     let words: Vec<&str> = command.split(' ').skip(1).collect();
     fixture.git_in(&main, &words);
     assert_eq!(repository.head().unwrap(), branch_head("side", &fixture));

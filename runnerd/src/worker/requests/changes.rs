@@ -69,7 +69,7 @@ fn queue_change(queue: &mut RepoQueue, run: &RunRecord, order: ChangeOrder) -> R
     changes.queue.push(QueuedChange { number, run: run.id.clone(), change: change.clone(), from: None });
     save_changes(queue, changes).map_err(|error| PrepareError::from(error).to_error_data())?;
     if let Some(digest) = config_change::confirmed_digest(&change, &queue.file.confirmed) {
-        queue.confirm_commands(digest)?;
+        queue.confirm_commands(digest, None)?;
     }
     acknowledge_change(queue, run, number, &change, preview)
 }

@@ -56,8 +56,8 @@ pub(crate) fn handle_message(queue: &mut RepoQueue, message: WorkerMessage) -> O
             let _ = reply.send(work.run());
         }
         WorkerMessage::HookEnded { event, failure } => queue.finish_hook(&event, failure),
-        WorkerMessage::Confirm { digest, reply } => {
-            let _ = reply.send(queue.confirm_commands(digest));
+        WorkerMessage::Confirm { digest, moved, reply } => {
+            let _ = reply.send(queue.confirm_commands(digest, moved));
         }
         WorkerMessage::Describe { run, reply } => {
             refresh_publish_state(queue);
