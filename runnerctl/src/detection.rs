@@ -106,7 +106,7 @@ impl Asker<'_> {
         if self.is_optional {
             return Ok(false);
         }
-        Err(refused("nothing was started".into()).hint("runnerctl init, and then: runnerctl config edit"))
+        Err(refused("nothing was started".into()).hint("runnerctl init && runnerctl config edit"))
     }
 }
 

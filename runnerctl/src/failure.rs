@@ -148,7 +148,11 @@ impl Failure {
         };
         let commands: Vec<String> = choice.ids.iter().take(CHOICES_SHOWN).map(command).collect();
         let more = choice.ids.len().saturating_sub(commands.len());
-        let more = if more > 0 { format!("; or one of {more} others: runnerctl queue --ended") } else { String::new() };
+        let more = if more > 0 {
+            format!("; or {}: runnerctl queue --ended", if more == 1 { "another one" } else { "another" })
+        } else {
+            String::new()
+        };
         self.hint(commands.join("; or: ") + &more)
     }
 

@@ -127,9 +127,7 @@ impl Delivery<'_> {
         let (checkout, description) = (self.git_checkout(), self.description);
         self.refuse_conflicting_branch(&checkout.read_tracked_refs(&description.remote, &description.branch).await?)?;
         if let Some(onto) = &description.landed_on {
-            let report = self.new_report(Some(onto.clone()), DeliveryAction::Preview);
-            let notes = vec![format!("it has landed on {onto} here: nothing would be pushed")];
-            return Ok(DeliveryReport { notes, ..report });
+            return Ok(self.new_report(Some(onto.clone()), DeliveryAction::LandedHere));
         }
         let base = self.options.base.clone().or_else(|| description.base.clone());
         let tracked = |base: &str| format!("refs/remotes/{}/{base}", description.remote);
@@ -143,11 +141,10 @@ impl Delivery<'_> {
         let (commits, notes) = if exists || start_commit.is_some() {
             let landing = self.land_run(start_commit, true).await?;
             let is_new = landing.outcome == LandOutcome::Landed;
-            let mut notes = landing.notes;
             if !is_new && !exists {
-                notes.push(format!("it has landed on {start} before: nothing would be pushed"));
+                return Ok(DeliveryReport { notes: landing.notes, ..self.new_report(base, DeliveryAction::Landed) });
             }
-            (if is_new { landing.commits } else { Vec::new() }, notes)
+            (if is_new { landing.commits } else { Vec::new() }, landing.notes)
         } else {
             (Vec::new(), vec![format!("{start} is not here, so the commits are not known yet")])
         };

@@ -109,7 +109,7 @@ pub(crate) fn check_daemon(
         }
         (Ok(view), _) if view.outdated => {
             let found = format!("runnerd {}, process {}, but its program was replaced", view.version, view.pid);
-            DoctorCheck::warn("daemon", found, "runnerctl daemon drain, and then: runnerctl status")
+            DoctorCheck::warn("daemon", found, "runnerctl daemon drain && runnerctl status")
         }
         (Ok(view), _) => DoctorCheck::ok("daemon", format!("runnerd {}, process {}", view.version, view.pid)),
         (Err(ConnectError::NoDaemon { .. }), None) => DoctorCheck::warn(
@@ -124,7 +124,7 @@ pub(crate) fn check_daemon(
         }
         (Err(ConnectError::NoDaemon { socket }), Some(LockHolder { pid, .. })) => {
             let found = format!("process {pid} holds the daemon's lock, but does not answer on {}", socket.display());
-            DoctorCheck::fail("daemon", found, format!("kill {pid}, and then: runnerctl status"))
+            DoctorCheck::fail("daemon", found, format!("kill {pid} && runnerctl status"))
         }
         (Err(error), _) => {
             let fix = error.hint().unwrap_or_else(|| "runnerctl daemon status".to_owned());
@@ -382,16 +382,17 @@ pub(crate) fn check_guard(
         (None, Some(command)) => guard_words(command),
         (None, None) => "COMMAND".to_owned(),
     };
-    let other = format!("or: {}", set_command(facts, &format!("guard.command {example}")));
+    let other = format!("; or: {}", set_command(facts, &format!("guard.command {example}")));
+    let with_other = |fix: String| if example == line { fix } else { fix + &other };
     match recipe {
         _ if !is_installed => {
             let found = format!("`{line}` cannot run: there is no program `{program}`");
-            DoctorCheck::fail("guard", found, format!("install {program}; {other}"))
+            DoctorCheck::fail("guard", found, with_other(format!("install {program}")))
         }
         Some((recipe, ProbeResult::Failed(why))) => DoctorCheck::fail(
             "guard",
             format!("`{line}` will fail: {why}"),
-            format!("define the recipe `{recipe}`; {other}"),
+            with_other(format!("define the recipe `{recipe}`")),
         ),
         Some((_, ProbeResult::TimedOut)) => slow_program("guard", "just --list"),
         Some((recipe, ProbeResult::Success(_))) => {

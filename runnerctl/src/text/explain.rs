@@ -41,7 +41,7 @@ impl ExplainPage<'_> {
             text += &self.wrap(0, &format!("the run {}{why}", summary.state.predicate()));
         }
         let told = reply.summary.as_ref().and_then(|summary| summary.reason.as_ref());
-        if next_reason(&reply.next).is_some_and(|next| told.is_some_and(|told| told.message == next.message)) {
+        if next_reason(&reply.next).is_some_and(|next| told.is_some_and(|told| told.message.contains(&next.message))) {
             return text;
         }
         let next = self.describe_next(&reply.next);

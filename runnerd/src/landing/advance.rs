@@ -1,5 +1,6 @@
 //! Moves a branch, records that before it starts, and repairs a move that a crash interrupted.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use protocol::error::{ErrorData, ErrorKind};
@@ -141,11 +142,17 @@ fn suggest_fix(conflict: &WorktreeConflict) -> String {
             let aside = PathBuf::from(format!("{}.before-landing", blocked.display()));
             let aside = below.map_or_else(|| aside.clone(), |below| aside.join(below));
             let shown = |path: &Path| path.display().to_string();
+            // For anyone but root, `mv` fails in a folder that its owner cannot write to.
+            let locked = from
+                .parent()
+                .filter(|folder| folder.metadata().is_ok_and(|found| found.permissions().mode() & 0o200 == 0));
+            let steps = [
+                locked.map(|folder| ["chmod", "u+w", "--", &shown(folder)].map(str::to_owned)),
+                below.and(aside.parent()).map(|folder| ["mkdir", "-p", "--", &shown(folder)].map(str::to_owned)),
+            ];
             let moved = shell::join_args(["mv", "-n", "--", &shown(&from), &shown(&aside)]);
-            match below.and(aside.parent()) {
-                Some(folder) => format!("{} && {moved}", shell::join_args(["mkdir", "-p", "--", &shown(folder)])),
-                None => moved,
-            }
+            let steps = steps.into_iter().flatten().map(|step| shell::join_args(step.iter().map(String::as_str)));
+            steps.chain([moved]).collect::<Vec<_>>().join(" && ")
         }
     }
 }

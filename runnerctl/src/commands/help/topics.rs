@@ -64,7 +64,7 @@ fn explain_state(state: RunStatus) -> (&'static str, &'static str) {
         RunStatus::Limit => ("iterations, cost, tokens or time used up", "runnerctl resume --more N"),
         RunStatus::TimedOut => ("an iteration ran out of time", "runnerctl resume"),
         RunStatus::Failed => ("agent or guard cannot run, or fails often", "runnerctl log; resume"),
-        RunStatus::Cancelled => ("cancelled by you", "runnerctl start --id NEW"),
+        RunStatus::Cancelled => ("cancelled by you", "runnerctl start --id ID"),
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
         limit      iterations, cost, tokens or time used up    runnerctl resume --more N
         timed_out  an iteration ran out of time                runnerctl resume
         failed     agent or guard cannot run, or fails often   runnerctl log; resume
-        cancelled  cancelled by you                            runnerctl start --id NEW
+        cancelled  cancelled by you                            runnerctl start --id ID
         ");
     }
 

@@ -25,7 +25,7 @@ pub fn commit_ways(paths: &[String]) -> NextSteps {
     }
     let commit = || {
         let named = || others.iter().copied();
-        NextSteps::from(Command::stage(named())).join(" && ", "git commit").join(", or ", Command::stash(named()))
+        NextSteps::from(Command::stage(named())).join(" && ", "git commit").join("; or: ", Command::stash(named()))
     };
     match (secret.is_empty(), others.is_empty()) {
         (true, _) => commit(),
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn each_path_is_named_as_a_shell_reads_it() {
-        let both = "git add -- a.txt 'my file' && git commit, or git stash push -u -- a.txt 'my file'";
+        let both = "git add -- a.txt 'my file' && git commit; or: git stash push -u -- a.txt 'my file'";
         assert_eq!(commands_for(&["a.txt", "my file"]), both);
     }
 
@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(commands_for(&["app/.env", ".env.local"]), "name app/.env .env.local in .gitignore");
         assert_eq!(
             commands_for(&[".env", ".env.example"]),
-            "git add -- .env.example && git commit, or git stash push -u -- .env.example; and: name .env in .gitignore"
+            "git add -- .env.example && git commit; or: git stash push -u -- .env.example; and: name .env in .gitignore"
         );
     }
 
