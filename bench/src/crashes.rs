@@ -63,7 +63,8 @@ pub(crate) fn measure(args: &CrashesArgs, report: &mut Report) {
     let repo = create_long_repo(&home, args.kills);
     let mut daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "--id", "long", "-m", "Do it"]).exits(0);
-    let (mut random, mut counts) = (RandomSource::new(args.seed), CrashCounts::default());
+    let mut random = RandomSource::new(args.seed);
+    let mut counts = CrashCounts::default();
     for number in 1..=args.kills {
         std::thread::sleep(Duration::from_millis(random.below(600)));
         if number % 100 == 0 {

@@ -89,7 +89,8 @@ fn measure_idle(args: &CrowdArgs, daemon: &Daemon, report: &mut Report) {
     group.add_number("resident", resident_mib(daemon.pid()), "MiB", Some(RESIDENT_BUDGET_MIB));
     group.add_number("resident at most since its start", peak_mib(daemon.pid()), "MiB", None);
     print_progress(&format!("crowd: watching the idle daemon for {} s", args.idle_secs));
-    let (began, before) = (Instant::now(), voluntary_switches(daemon.pid()));
+    let began = Instant::now();
+    let before = voluntary_switches(daemon.pid());
     thread::sleep(Duration::from_secs(args.idle_secs));
     let wakeups = voluntary_switches(daemon.pid()) - before;
     group.add(format!("wake-ups in {:.0} s, all threads", began.elapsed().as_secs_f64()), wakeups.to_string());
@@ -113,7 +114,8 @@ fn voluntary_switches(pid: i32) -> u64 {
 
 fn measure_requests(args: &CrowdArgs, home: &Home, repo: &Path, report: &mut Report) {
     let client = home.client();
-    let (mut one, mut all) = (Samples::default(), Samples::default());
+    let mut one = Samples::default();
+    let mut all = Samples::default();
     for _ in 0..args.requests {
         one.time(|| client.status(repo));
     }
@@ -172,7 +174,8 @@ fn measure_connections(home: &Home, daemon: &Daemon, repo: &Path, report: &mut R
     raise_descriptor_limit();
     let crowd = IdleConnections::open(&home.socket(), CONNECTIONS);
     let with = resident_mib(daemon.pid());
-    let (client, mut status) = (home.client(), Samples::default());
+    let client = home.client();
+    let mut status = Samples::default();
     for _ in 0..REQUESTS_AMONG_THEM {
         status.time(|| client.status(repo));
     }

@@ -24,7 +24,8 @@ const SYNC_CALLS: &str = "fsync,fdatasync,syncfs,sync";
 pub(crate) fn measure(disk: DiskKind, report: &mut Report) {
     let mut group = report.group(format!("durable writes, {}", disk.name()));
     let folder = tempfile::tempdir_in(disk.folder()).expect("a folder can be made");
-    let (mut plain, mut durable) = (Samples::default(), Samples::default());
+    let mut plain = Samples::default();
+    let mut durable = Samples::default();
     for _ in 0..ROUNDS {
         plain.time(|| write_file(folder.path(), false));
         durable.time(|| write_file(folder.path(), true));
@@ -42,7 +43,8 @@ pub(crate) fn measure(disk: DiskKind, report: &mut Report) {
 }
 
 fn write_file(folder: &Path, is_durable: bool) {
-    let (new, path) = (folder.join("new"), folder.join("file"));
+    let new = folder.join("new");
+    let path = folder.join("file");
     let mut file = File::create(&new).expect("a file can be made");
     file.write_all(&[b'x'; 4096]).expect("a file can be written");
     if is_durable {

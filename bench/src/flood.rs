@@ -33,7 +33,9 @@ impl Default for FloodArgs {
 /// Measures both, alternating.
 pub(crate) fn measure(args: &FloodArgs, report: &mut Report) {
     let bytes = args.mib * MIB;
-    let (mut floor, mut ours, mut peak) = (Samples::default(), Samples::default(), 0.0_f64);
+    let mut floor = Samples::default();
+    let mut ours = Samples::default();
+    let mut peak = 0.0_f64;
     for round in 1..=args.rounds {
         print_progress(&format!("flood: round {round} of {}", args.rounds));
         floor.time(|| run_pipe(bytes));

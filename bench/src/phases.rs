@@ -54,7 +54,9 @@ pub(crate) fn report_phases(iterations: &[IterationPhases], group: &mut FigureGr
 pub(crate) fn read_iterations(repo: &Repo, run: &str) -> Vec<IterationPhases> {
     let text = repo.read(&format!(".runner/iterations/{run}/events.jsonl"));
     let events = text.lines().map(|line| serde_json::from_str::<Event>(line).expect("the run's events can be read"));
-    let (mut all, mut current, mut since) = (Vec::new(), IterationPhases::default(), None);
+    let mut all = Vec::new();
+    let mut current = IterationPhases::default();
+    let mut since = None;
     for event in events {
         let next = match &event.kind {
             EventKind::Phase { phase, .. } => Some(phase.to_string()),

@@ -90,7 +90,8 @@ impl PublishSetup {
         let pinned = discovered.pin_config(&home.path().join("captured")).expect("its configuration can be captured");
         let base = pinned.head().expect("it has a HEAD").commit().expect("it has a commit");
         let key = SealKey::random().expect("a key can be made");
-        let (copy, workspace_path) = (Patterns::default(), home.path().join("workspace"));
+        let copy = Patterns::default();
+        let workspace_path = home.path().join("workspace");
         let order = WorkspaceOptions { source: &pinned, target_dir: &workspace_path, base, copy: &copy };
         workspace::create_workspace(&order, &WorkspaceOwner::from_key(&key), &|_| (), &CancellationToken::new())
             .expect("a workspace can be made");

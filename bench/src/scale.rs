@@ -179,7 +179,8 @@ mod tests {
     use super::*;
 
     fn test_args(runs: u32) -> ScaleArgs {
-        let (cores, session) = (2, 60);
+        let cores = 2;
+        let session = 60;
         ScaleArgs { runs: vec![runs], refs: vec![10], cores, session, clone: 1, connection: 0, seed: 1 }
     }
 

@@ -36,7 +36,8 @@ pub(crate) fn measure(args: &StopArgs, report: &mut Report) {
         let home = Home::new();
         let repo = home.scripted_repo("one");
         repo.script().always(&format!("{HOLD_LOCK}gate session"));
-        let (gate, lock) = (repo.script().gate("session"), repo.script().folder().join("files/alive"));
+        let gate = repo.script().gate("session");
+        let lock = repo.script().folder().join("files/alive");
         repo.script().file("alive", "");
         let _daemon = home.daemon();
         let client = home.client();

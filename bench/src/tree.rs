@@ -40,7 +40,8 @@ pub(crate) fn measure(args: &TreeArgs, report: &mut Report) {
         let text = canonical_text(*nodes);
         let folder = tempfile::tempdir_in(DiskKind::Memory.folder()).expect("a folder can be made");
         let path = folder.path().join("tree.json");
-        let (mut parsed, mut ours) = (Samples::default(), Samples::default());
+        let mut parsed = Samples::default();
+        let mut ours = Samples::default();
         for _ in 0..args.rounds {
             parsed.time(|| parse_and_write(&text));
             ours.time(|| fs::write(&path, step(&text))).expect("a file can be written");

@@ -37,7 +37,8 @@ pub(crate) fn measure(args: &VerifyArgs, report: &mut Report) {
     start_run(&home, &repo);
     let base = repo.run_state("HEAD").base.expect("a run has a base");
     let range = format!("{base}..HEAD");
-    let (mut log, mut audit) = (Samples::default(), Samples::default());
+    let mut log = Samples::default();
+    let mut audit = Samples::default();
     for _ in 0..args.rounds {
         log.time(|| repo.git(&["log", "--stat", &range]));
         audit.time(|| home.ctl_in(&repo, &["verify"])).exits(0);

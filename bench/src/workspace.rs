@@ -113,7 +113,8 @@ impl WorkspaceSetup {
     }
 
     fn shares_blocks(&self) -> bool {
-        let (from, to) = (self.repo.path().join("README.md"), self.folder.join("shared"));
+        let from = self.repo.path().join("README.md");
+        let to = self.folder.join("shared");
         let mut copy = Command::new("cp");
         let shared = copy.arg("--reflink=always").args([&from, &to]).stderr(Stdio::null()).status();
         shared.is_ok_and(|status| status.success())
@@ -130,7 +131,8 @@ impl WorkspaceSetup {
     }
 
     fn run_round(&self, times: &mut WorkspaceTimes) {
-        let (mut work_tree, mut copy) = (Samples::default(), Samples::default());
+        let mut work_tree = Samples::default();
+        let mut copy = Samples::default();
         let tree = self.folder.join("tree");
         let path = tree.display().to_string();
         sync_disks();
@@ -151,7 +153,8 @@ impl WorkspaceSetup {
         let discovered = Repository::discover(self.repo.path()).expect("the repository is found");
         let source = discovered.pin_config(&pinned_dir).expect("its configuration can be captured");
         let base = source.head().expect("it has a HEAD").commit().expect("it has a commit");
-        let (copy, workspace_path) = (Patterns::default(), self.folder.join("workspace"));
+        let copy = Patterns::default();
+        let workspace_path = self.folder.join("workspace");
         let order = WorkspaceOptions { source: &source, target_dir: &workspace_path, base, copy: &copy };
         let owner = WorkspaceOwner::from_key(&SealKey::random().expect("a key can be made"));
         sync_disks();

@@ -68,7 +68,8 @@ pub(crate) async fn run_trials(
     // Start them in order, whichever thread is free.
     for (at, trial) in trials.into_iter().enumerate() {
         let slot = Arc::clone(&slots).acquire_owned().await;
-        let (context, budget) = (Arc::clone(&context), Arc::clone(&budget));
+        let context = Arc::clone(&context);
+        let budget = Arc::clone(&budget);
         if slot.is_err() || context.stop.is_cancelled() || budget.stop_reason().is_some() {
             break;
         }
@@ -81,7 +82,8 @@ pub(crate) async fn run_trials(
             (at, result)
         });
     }
-    let (mut results, mut fault) = (Vec::new(), None);
+    let mut results = Vec::new();
+    let mut fault = None;
     while let Some(joined) = set.join_next().await {
         match joined {
             Ok((at, Ok(meta))) => results.push((at, meta)),
@@ -141,7 +143,8 @@ mod tests {
         assert_eq!(budget.stop_reason(), None);
         budget.add_cost(&run(Some(400_000)));
         assert_eq!(budget.stop_reason(), Some("$1.0000 of $1 are spent".into()));
-        let (budget, any) = (CostBudget::new(Some(1.0)), CostBudget::new(None));
+        let budget = CostBudget::new(Some(1.0));
+        let any = CostBudget::new(None);
         budget.add_cost(&run(None));
         any.add_cost(&run(None));
         assert!(budget.stop_reason().is_some_and(|why| why.contains("not known")));

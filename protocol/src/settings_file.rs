@@ -45,7 +45,8 @@ pub fn open_settings(path: &Path) -> Result<File, SettingsFileError> {
 }
 
 fn check_owner(path: &Path, found: &Metadata) -> Result<(), SettingsFileError> {
-    let (path, user) = (path.to_owned(), geteuid().as_raw());
+    let path = path.to_owned();
+    let user = geteuid().as_raw();
     if ![0, user].contains(&found.uid()) {
         return Err(SettingsFileError::Owner { path, owner: found.uid() });
     }

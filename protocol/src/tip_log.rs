@@ -59,7 +59,8 @@ mod tests {
 
     #[test]
     fn a_log_tells_the_tips_of_each_run() {
-        let (one, two) = ("1".repeat(40), "a".repeat(64));
+        let one = "1".repeat(40);
+        let two = "a".repeat(64);
         let log = format!("# kept by CI\n\nx {one}\nxy {two}\nx {two}\n");
         assert_eq!(tips_of_run(&log, "x"), Ok(vec![one.as_str(), &two]));
         assert_eq!(tips_of_run(&log, "nobody's"), Ok(Vec::new()));

@@ -95,7 +95,9 @@ impl AccessKeys {
     /// Fails if the system provides no random numbers.
     pub fn new(port: u16, steers: bool) -> Result<Self, getrandom::Error> {
         let new_one_time = || Ok(Mutex::new(Some(AccessToken::random()?)));
-        let (printed, ticket, used) = (new_one_time()?, new_one_time()?, Notify::new());
+        let printed = new_one_time()?;
+        let ticket = new_one_time()?;
+        let used = Notify::new();
         let steer =
             steers.then(|| Ok([AccessToken::random()?, AccessToken::random()?, AccessToken::random()?])).transpose()?;
         Ok(Self {
@@ -312,7 +314,8 @@ mod tests {
 
     #[test]
     fn a_token_has_256_bits_and_no_two_are_equal() {
-        let (one, other) = (AccessToken::random().unwrap(), AccessToken::random().unwrap());
+        let one = AccessToken::random().unwrap();
+        let other = AccessToken::random().unwrap();
         assert_eq!(one.as_str().len(), 43);
         assert!(
             one.matches(one.as_str())

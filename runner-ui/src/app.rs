@@ -66,7 +66,8 @@ impl App {
         };
         let only = args.path.clone().map(|path| std::path::absolute(&path).unwrap_or(path));
         let records = only.as_deref().filter(|_| host.is_none()).and_then(WorkTreeRecords::find_around);
-        let (only, hosts) = (only.map(Arc::new), args.host.iter().map(ToString::to_string).collect());
+        let only = only.map(Arc::new);
+        let hosts = args.host.iter().map(ToString::to_string).collect();
         Self { keys, hub, only_path: only, records, stop, host, hosts, daemon_status, started_at: Timestamp::now() }
     }
 

@@ -47,7 +47,8 @@ impl ConnectionEnds {
     }
 
     fn find_peer_inode(self, table: &str) -> Option<u64> {
-        let (theirs, ours) = (proc_net_address(self.peer), proc_net_address(self.local));
+        let theirs = proc_net_address(self.peer);
+        let ours = proc_net_address(self.local);
         table.lines().find_map(|line| {
             let fields: Vec<&str> = line.split_ascii_whitespace().collect();
             let is_match = fields.get(1..4)? == [theirs.as_str(), ours.as_str(), ESTABLISHED];

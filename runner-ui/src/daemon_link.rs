@@ -170,7 +170,8 @@ impl EventRelay {
 
     /// Forwards output while a page is subscribed to it.
     fn spawn_output_relay(&self, connection: &Arc<Connection>) -> AbortHandle {
-        let (hub, connection) = (self.hub.clone(), Arc::clone(connection));
+        let hub = self.hub.clone();
+        let connection = Arc::clone(connection);
         tokio::spawn(async move {
             let mut lookers = hub.watch_output_subscribers();
             while lookers.wait_for(|count| *count > 0).await.is_ok() {

@@ -114,7 +114,8 @@ impl EventHub {
     pub(crate) fn publish_event(&self, event: Event) {
         let mut backlog = self.lock_backlog();
         let Some(preceding) = backlog.preceding else { return };
-        let (event, id) = (Arc::new(event), preceding.epoch);
+        let event = Arc::new(event);
+        let id = preceding.epoch;
         let id = EventId { epoch: id, seq: event.seq };
         backlog.events.push_back(Arc::clone(&event));
         if backlog.events.len() > BACKLOG_SIZE
@@ -166,7 +167,8 @@ impl EventBacklog {
 
     /// Returns the events after a given one; `None` if some of them are no longer buffered.
     fn events_after(&self, after: EventId) -> Option<Vec<(EventId, Arc<Event>)>> {
-        let (preceding, last) = (self.preceding?, self.last_id()?);
+        let preceding = self.preceding?;
+        let last = self.last_id()?;
         if after.epoch != preceding.epoch || after.seq < preceding.seq || after.seq > last.seq {
             return None;
         }
@@ -248,7 +250,8 @@ mod tests {
     #[test]
     fn who_looks_at_output_is_counted_until_they_leave() {
         let hub = EventHub::default();
-        let (one, other) = (hub.subscribe_output(), hub.subscribe_output());
+        let one = hub.subscribe_output();
+        let other = hub.subscribe_output();
         assert_eq!(*hub.watch_output_subscribers().borrow(), 2);
         drop((one, other));
         assert_eq!(*hub.watch_output_subscribers().borrow(), 0);

@@ -105,7 +105,8 @@ fn to_json(value: &impl Serialize) -> String {
 
 /// Stops everything on a signal, and at the end of standard input if requested.
 fn stop_on_signals(args: &Args, stop: CancellationToken) -> io::Result<()> {
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
     if args.until_eof {
         let stop = stop.clone();

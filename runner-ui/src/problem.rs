@@ -179,7 +179,8 @@ mod tests {
     #[test]
     fn of_two_versions_the_older_side_is_the_one_to_update() {
         let hint = |api_version| {
-            let (at, daemon_version) = (Address::Socket("/run/s".into()), "9.9.9".to_owned());
+            let at = Address::Socket("/run/s".into());
+            let daemon_version = "9.9.9".to_owned();
             let error = ConnectError::ProtocolMismatch { at, daemon_version, api_version };
             let problem = ApiProblem::daemon_unreachable(&error);
             assert_eq!((problem.status, problem.body.code.as_str()), (StatusCode::BAD_GATEWAY, "protocol_mismatch"));

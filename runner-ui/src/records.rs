@@ -231,7 +231,8 @@ impl WorkTreeRecords {
     }
 
     fn read_bytes(&self, path: &[&str]) -> Result<Vec<u8>, ApiProblem> {
-        let (file, mut bytes) = (self.open_file(path)?, Vec::new());
+        let file = self.open_file(path)?;
+        let mut bytes = Vec::new();
         file.take(MAX_FILE).read_to_end(&mut bytes).map_err(|error| self.to_problem(path, &error))?;
         Ok(bytes)
     }

@@ -62,7 +62,8 @@ impl LoopbackListeners {
 
 /// Serves requests until `stop` is cancelled, then ends every stream, which takes 2 seconds at most.
 pub async fn serve(listeners: LoopbackListeners, apps: Vec<App>, stop: CancellationToken) {
-    let (slots, places) = (Arc::new(Semaphore::new(MAX_CONNECTIONS)), ConnectionLimit::new(MAX_UNAUTHENTICATED));
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let places = ConnectionLimit::new(MAX_UNAUTHENTICATED);
     let server = UiServer { routes: routes::build_router(apps), stop, slots, connection_limit: places };
     let tasks = TaskTracker::new();
     for listener in listeners.listeners {

@@ -79,7 +79,8 @@ impl RecordText {
             return Ok(TextEnds { head: self.read_range(0, self.size).await?, tail: Vec::new(), size: self.size });
         }
         let half = limit / 2;
-        let (head, tail) = (self.read_range(0, half).await?, self.read_range(self.size - half, self.size).await?);
+        let head = self.read_range(0, half).await?;
+        let tail = self.read_range(self.size - half, self.size).await?;
         Ok(TextEnds { head, tail, size: self.size })
     }
 

@@ -190,7 +190,8 @@ commands! {
 /// Returns the template of the program's own help: the commands are in groups, which clap does not support.
 fn render_help_template(command: &clap::Command) -> String {
     let style = command.get_styles();
-    let (header, literal) = (style.get_header(), style.get_literal());
+    let header = style.get_header();
+    let literal = style.get_literal();
     let width = GROUPS.iter().flat_map(|(_, names)| names.iter()).map(|name| name.len()).max().unwrap_or_default();
     let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
     for (group, names) in GROUPS {
@@ -431,7 +432,8 @@ mod tests {
         ];
         for line in lines {
             let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-            let (alone, among_all) = (parse_single_command(&words), parse(line).ok());
+            let alone = parse_single_command(&words);
+            let among_all = parse(line).ok();
             // `log` is taken for the command first, and `status` then found among all.
             let alone = if line.contains("-C log") { alone.or(parse(line).ok()) } else { alone };
             assert_eq!(format!("{alone:?}"), format!("{among_all:?}"), "{line}");

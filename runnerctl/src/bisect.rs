@@ -141,7 +141,8 @@ mod tests {
 
     /// Runs a search with the given exit code per state; returns the states tried, and the outcome.
     fn run_search(points: &[BisectPoint], exits: &[i32]) -> (Vec<usize>, SearchStep) {
-        let (mut search, mut tried) = (BisectSearch::new(points), Vec::new());
+        let mut search = BisectSearch::new(points);
+        let mut tried = Vec::new();
         loop {
             match search.next_step() {
                 SearchStep::Try(at) => {

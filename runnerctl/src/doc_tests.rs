@@ -66,7 +66,8 @@ fn commands_in(page: &str) -> Vec<String> {
 
 /// Splits a line like a shell: quoted text is one word.
 pub(crate) fn split_words(line: &str) -> Vec<&str> {
-    let (mut words, mut rest) = (Vec::new(), line.trim_start());
+    let mut words = Vec::new();
+    let mut rest = line.trim_start();
     while let Some(first) = rest.chars().next() {
         let (word, left) = match first {
             '"' | '\'' => rest[1..].split_once(first).unwrap_or((&rest[1..], "")),
@@ -223,7 +224,8 @@ fn every_decision_record_says_whether_it_holds_and_is_listed_with_its_title() {
         .collect();
     let mut rows = Vec::new();
     for name in &names {
-        let (record, number) = (read_file(&folder.join(name)), record_number(name));
+        let record = read_file(&folder.join(name));
+        let number = record_number(name);
         let lines: Vec<&str> = record.lines().take(4).collect();
         let &[title, "", status, ""] = lines.as_slice() else {
             panic!("{name}: a title, a status, and text after each")

@@ -226,7 +226,8 @@ pub(crate) fn repeat_command<'a>(words: &'a [String], options: &[&'a str]) -> Ve
 /// Returns a command line that names a run, in the place of what it named before, or else with `--run`.
 fn repeat_for_run<'a>(words: &'a [String], named: Option<&str>, id: &'a str) -> Vec<Cow<'a, str>> {
     let Some(named) = named else { return repeat_command(words, &["--run", id]) };
-    let (mut again, option) = (repeat_command(words, &[]), format!("--run={named}"));
+    let mut again = repeat_command(words, &[]);
+    let option = format!("--run={named}");
     for word in &mut again {
         if *word == named {
             *word = Cow::Borrowed(id);

@@ -18,7 +18,9 @@ impl InterruptSignals {
     /// Installs handlers, so that the signals no longer end the program.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let listen_for = |kind| signal(kind).map_err(|error| Failure::io("listening for signals", &error));
-        let (int, term, hup) = (SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup());
+        let int = SignalKind::interrupt();
+        let term = SignalKind::terminate();
+        let hup = SignalKind::hangup();
         Ok(Self { int: listen_for(int)?, term: listen_for(term)?, hup: listen_for(hup)? })
     }
 

@@ -181,7 +181,8 @@ struct RunOverview {
 
 impl From<StatusView> for RunOverview {
     fn from(status: StatusView) -> Self {
-        let (queued, held) = (status.repo.queue.len(), status.repo.held);
+        let queued = status.repo.queue.len();
+        let held = status.repo.held;
         let run = status.run.as_ref();
         let reason = run.and_then(|run| run.summary.reason.clone()).or(held);
         Self {

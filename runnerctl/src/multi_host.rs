@@ -47,7 +47,8 @@ pub(crate) async fn ask_hosts<T: Serialize>(
     query: impl AsyncFn(&Invocation<'_>) -> Result<T, Failure>,
     render: impl Fn(&T, &Screen) -> String,
 ) -> Result<ExitStatus, Failure> {
-    let (ui, mut all) = (invocation.ui, Vec::new());
+    let ui = invocation.ui;
+    let mut all = Vec::new();
     let pending = invocation.hosts.iter().map(|host| ask_host(invocation.for_host(host), host, &query));
     let mut pending: FuturesUnordered<_> = pending.collect();
     while let Some(answer) = pending.next().await {
@@ -79,7 +80,8 @@ async fn ask_host<T>(
 
 impl<T> HostAnswer<T> {
     fn to_entry(&self) -> HostEntry<'_, T> {
-        let (answer, error) = (self.answer.as_ref().ok(), self.answer.as_ref().err().map(error_value));
+        let answer = self.answer.as_ref().ok();
+        let error = self.answer.as_ref().err().map(error_value);
         HostEntry { host: self.host.to_string(), answer, error }
     }
 

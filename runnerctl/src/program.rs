@@ -127,15 +127,17 @@ pub(crate) async fn run_program(call: ProgramCall<'_>) -> Result<CommandOutput, 
         child => RunningChild(child.map_err(failed)?),
     };
     let child = &mut child_guard.0;
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let stdin = child.stdin.take();
+    let stdout = child.stdout.take();
+    let stderr = child.stderr.take();
     let write = async {
         if let Some(mut stdin) = stdin {
             // A program that does not read its input is not in error.
             let _ = stdin.write_all(&call.input).await;
         }
     };
-    let (mut stdout_capture, mut stderr_capture) =
-        (StreamCapture::with_tail(call.tail), StreamCapture::with_tail(None));
+    let mut stdout_capture = StreamCapture::with_tail(call.tail);
+    let mut stderr_capture = StreamCapture::with_tail(None);
     let end = async {
         let mut reading = pin!(async { tokio::join!(write, stdout_capture.read(stdout), stderr_capture.read(stderr)) });
         tokio::select! {
@@ -163,7 +165,8 @@ async fn report_wait(argv: &[OsString]) -> Infallible {
     if argv.first().is_some_and(|program| program == "git") {
         sleep(REPORT_DELAY).await;
         let command: Vec<_> = argv.iter().take(2).map(|word| word.to_string_lossy()).collect();
-        let (command, secs) = (command.join(" "), REPORT_DELAY.as_secs());
+        let command = command.join(" ");
+        let secs = REPORT_DELAY.as_secs();
         // Nothing depends on it.
         let _ = writeln!(io::stderr(), "{command} has given no answer for {secs} s; Ctrl-C ends it");
     }

@@ -206,7 +206,8 @@ const FETCH_ARGS: [&str; 5] = ["fetch", "--quiet", "--no-tags", "--no-write-fetc
 
 /// Returns the URL of the remote, without contacting it.
 async fn remote_address(invocation: &Invocation<'_>, query: RemoteQuery<'_>) -> Result<String, Failure> {
-    let (runnerd, folder) = (daemon_program(), invocation.resolve_local(query.path)?);
+    let runnerd = daemon_program();
+    let folder = invocation.resolve_local(query.path)?;
     let is_name =
         !query.remote.contains(['/', ':']) && !invocation.resolve_local(Some(query.remote.as_ref()))?.is_dir();
     let local = folder.display().to_string();

@@ -95,7 +95,9 @@ async fn ask_iteration(ui: &Ui, connection: &Connection, decision: &ReviewDecisi
 
 /// Returns how much a diff changes outside of `.runner/`, as far as it was read.
 fn describe_diff(diff: &TextView) -> String {
-    let (mut files, mut added, mut removed) = (0, 0, 0);
+    let mut files = 0;
+    let mut added = 0;
+    let mut removed = 0;
     for part in diff.text.split("diff --git ").skip(1).filter(|part| !part.starts_with("a/.runner/")) {
         let count = |sign: char| {
             part.lines().skip_while(|line| !line.starts_with("@@")).filter(|line| line.starts_with(sign)).count()
@@ -110,7 +112,9 @@ fn describe_diff(diff: &TextView) -> String {
 fn describe_signing(review: &PendingReview, verdict: ReviewVerdict, key: &str) -> String {
     let PendingReview { run, node, iteration, commit } = review;
     let commit = commit.get(..12).unwrap_or(commit);
-    let (run, node, key) = (sanitize(run), sanitize(node), sanitize(key));
+    let run = sanitize(run);
+    let node = sanitize(node);
+    let key = sanitize(key);
     format!(
         "signing \"{verdict}\" of task {node}, iteration {iteration:04} of run {run}, commit {commit}, with {key}\n"
     )

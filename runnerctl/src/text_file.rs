@@ -9,7 +9,8 @@ use crate::failure::Failure;
 
 /// Reads a text of at most so many kibibytes; `what` says what the file contains.
 pub(crate) fn read_text(what: &str, path: &Path, limit_kib: u64) -> Result<String, Failure> {
-    let (mut text, shown) = (String::new(), path.display());
+    let mut text = String::new();
+    let shown = path.display();
     let read = open_file(path).and_then(|file| file.take((limit_kib << 10) + 1).read_to_string(&mut text));
     read.map_err(|error| Failure::io(format!("reading the {what} {shown}"), &error))?;
     if text.len() as u64 > limit_kib << 10 {

@@ -236,7 +236,8 @@ mod tests {
     #[test]
     fn a_queued_run_says_why_the_one_before_it_is_held() {
         let mut status = samples::status();
-        let (mut run, mut first) = (samples::run(), samples::stuck().summary);
+        let mut run = samples::run();
+        let mut first = samples::stuck().summary;
         (first.id, first.state) = ("before".to_owned(), RunStatus::Held);
         status.repo.queue = vec![first];
         assert_eq!(describe_blocker(&run, &status, &Screen::fixed()), None, "it has its turn");

@@ -27,10 +27,12 @@ pub(crate) fn show_workspace_progress(invocation: &Invocation<'_>, path: WirePat
     if !ui.can_draw_progress() || invocation.host.is_some() {
         return WorkspaceProgress(None);
     }
-    let (line, options) = (new_progress_bar(ui), invocation.connect_options(false));
+    let line = new_progress_bar(ui);
+    let options = invocation.connect_options(false);
     line.set_draw_target(indicatif::ProgressDrawTarget::hidden());
     let bar = line.clone();
-    let (measured, unmeasured) = (bar_style(ui), spinner_style(ui));
+    let measured = bar_style(ui);
+    let unmeasured = spinner_style(ui);
     let task = tokio::spawn(async move {
         let Ok(connection) = Connection::open(&options).await else { return };
         let subscription = Subscription { path: Some(path), since: None, output: true };

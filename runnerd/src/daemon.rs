@@ -192,7 +192,8 @@ impl RunningDaemon {
         let descriptors = DescriptorLimit::raise().map_err(|errno| system("descriptors")(errno.into()))?;
         let private = state_dir.folder().canonicalize().map_err(system("the private part of the state directory"))?;
         let launcher = build_launcher(&paths, config, LauncherInputs { private, descriptors }).await;
-        let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
+        let shutdown = CancellationToken::new();
+        let drain = CancellationToken::new();
         let events = EventStream::default();
         let inhibitor = Inhibitor::new(config.inhibit_sleep);
         let begins_only = upstream.as_ref().is_some_and(|upstream| upstream.starts_only());

@@ -63,7 +63,9 @@ pub async fn run_guard(
     launcher: &Launcher,
     stop: &CancellationToken,
 ) -> Result<GuardEnd, SpawnError> {
-    let (log, mark, lock) = (guard.log.clone(), guard.mark.clone(), guard.lock.clone());
+    let log = guard.log.clone();
+    let mark = guard.mark.clone();
+    let lock = guard.lock.clone();
     let display_name = guard.display_name;
     let watch = tokio::task::block_in_place(|| guard.reports.and_then(|globs| ReportWatch::begin(guard.folder, globs)));
     match runner_process::run_program(launcher, program_spec(guard), stop).await {

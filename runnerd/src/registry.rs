@@ -138,7 +138,8 @@ impl RegistryActor {
     async fn serve(mut self, mut mailbox: mpsc::Receiver<RegistryRequest>) {
         // Workers can still be found while they are ending: a drain may take as long as an iteration.
         while !(self.is_stopping() && self.tasks.is_empty()) {
-            let (shutdown, drain) = (self.deps.shutdown.clone(), self.deps.drain.clone());
+            let shutdown = self.deps.shutdown.clone();
+            let drain = self.deps.drain.clone();
             tokio::select! {
                 () = shutdown.cancelled(), if !self.is_stopping() => {}
                 () = drain.cancelled(), if !self.is_stopping() => {}

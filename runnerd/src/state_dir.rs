@@ -172,7 +172,8 @@ fn read_key(folder: &Path) -> Result<SealKey, StateDirError> {
 /// Creates the private part under another name, and renames it when it is complete and durable. If the daemon dies
 /// before that, the next one starts over.
 fn create_state_dir(state: &Path) -> Result<StateDir, StateDirError> {
-    let (unfinished, folder) = (state.join(UNFINISHED), state.join(PRIVATE_DIR));
+    let unfinished = state.join(UNFINISHED);
+    let folder = state.join(PRIVATE_DIR);
     remove_path(&unfinished)?;
     private_dir::create_private_dir(&unfinished)?;
     let key = SealKey::random()?;
@@ -237,7 +238,8 @@ mod tests {
         // Left by a daemon that died while it created it.
         fs::create_dir_all(home.path().join("private.new/repos")).unwrap();
         fs::write(home.path().join("private.new/key"), "half").unwrap();
-        let (made, found) = (open_state_dir(home.path()).unwrap(), open_state_dir(home.path()).unwrap());
+        let made = open_state_dir(home.path()).unwrap();
+        let found = open_state_dir(home.path()).unwrap();
         assert_eq!(made.key().to_text(), found.key().to_text());
         let bits = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((bits(made.folder()), bits(&made.folder().join(KEY))), (0o700, 0o600));

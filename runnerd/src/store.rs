@@ -104,7 +104,8 @@ impl Sealable for CallerEnv {
 impl RepoFile {
     /// Describes a new repository of which only the location is known.
     pub fn new(common_dir: &Path, path: &Path) -> Self {
-        let (common_dir, path) = (WirePath::from(common_dir), WirePath::from(path));
+        let common_dir = WirePath::from(common_dir);
+        let path = WirePath::from(path);
         let id = repo_id(common_dir.as_path());
         Self { common_dir, path, ..Self::placeholder(id) }
     }

@@ -37,7 +37,8 @@ pub(super) fn measure_clone(folder: &Path) -> anyhow::Result<Duration> {
 
 /// Measures a push of an iteration to a server with the given number of references; the pushing client is included.
 pub(super) fn measure_push(folder: &Path, refs: u32) -> anyhow::Result<Duration> {
-    let (server, local) = (folder.join("server.git"), folder.join("here.git"));
+    let server = folder.join("server.git");
+    let local = folder.join("here.git");
     let mut stream =
         b"commit refs/heads/main\nmark :1\ncommitter a <a@e> 1 +0000\ndata 1\nx\nM 100644 inline f\ndata 1\nx\n"
             .to_vec();

@@ -54,7 +54,8 @@ pub(crate) struct Listed {
 
 /// Runs the command.
 pub(super) async fn run(global: &GlobalOptions, places: &EvalDirs) -> Result<ExitStatus, EvalError> {
-    let (store, host_env) = (ResultStore::new(&places.results), HostEnv::from_env());
+    let store = ResultStore::new(&places.results);
+    let host_env = HostEnv::from_env();
     let found = places.load_all()?;
     let refusals = find_refused_configs(global, &found, &host_env).await;
     let mut cases = Vec::new();

@@ -39,7 +39,8 @@ pub(super) fn run_compare(
 ) -> Result<ExitStatus, EvalError> {
     let entries = ResultStore::new(&places.results).read_cases(&[])?;
     let [a, b] = [&args.a, &args.b].map(|set| ResultSelector::parse(set));
-    let (a, b) = (a?, b?);
+    let a = a?;
+    let b = b?;
     let comparison = report::compare::compare_sets([a.text(), b.text()], &a.select(&entries)?, &b.select(&entries)?);
     let comparison = comparison.with_threshold(args.fail_under);
     write_page(args.html.as_deref(), || html::render_comparison(&comparison))?;

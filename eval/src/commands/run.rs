@@ -65,7 +65,8 @@ pub(super) async fn run(global: &GlobalOptions, places: &EvalDirs, args: RunArgs
     refuse_configurations(&context, &planned).await?;
     context.store.record_lost()?;
     let (trials, existing) = plan_trials(&context, &planned, &args)?;
-    let (planned_count, budget) = (trials.len(), Arc::new(CostBudget::new(args.max_cost_usd)));
+    let planned_count = trials.len();
+    let budget = Arc::new(CostBudget::new(args.max_cost_usd));
     let runs = batch::run_trials(Arc::clone(&context), trials, args.jobs.into(), Arc::clone(&budget)).await?;
     let interrupted = context.stop.is_cancelled() && !args.ui;
     let over_budget = budget.stop_reason().filter(|_| !interrupted && runs.len() < planned_count);
@@ -161,7 +162,8 @@ fn plan_trials(
     planned: &[(Arc<Case>, Arc<RunPlan>)],
     args: &RunArgs,
 ) -> Result<(Vec<CaseTrial>, u64), EvalError> {
-    let (mut trials, mut existing) = (Vec::new(), 0);
+    let mut trials = Vec::new();
+    let mut existing = 0;
     let mut existing_counts = Vec::new();
     for (case, plan) in planned {
         let kind = RunKind {

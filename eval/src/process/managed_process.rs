@@ -138,7 +138,8 @@ impl ManagedProcess {
     /// Waits for the end within a time limit while collecting the output.
     pub(crate) async fn capture_output(mut self, limit: Duration, stop: &CancellationToken) -> CapturedOutput {
         let deadline = Instant::now() + limit;
-        let (stdout, stderr) = (self.supervisor.stdout.take(), self.supervisor.stderr.take());
+        let stdout = self.supervisor.stdout.take();
+        let stderr = self.supervisor.stderr.take();
         let streams = tokio::spawn(async { tokio::join!(read_bounded(stdout), read_bounded(stderr)) });
         let mut end = tokio::select! {
             ended = timeout_at(deadline, self.supervisor.wait()) => match ended {
@@ -198,7 +199,8 @@ fn kill_marked(mark: &str) -> usize {
 /// Reads a stream to its end and keeps its first and last part, with a line in between that counts the omitted bytes.
 async fn read_bounded(stream: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
     let Some(mut stream) = stream else { return Vec::new() };
-    let (mut buffer, mut piece) = (BoundedBuffer::default(), vec![0; 16 * 1024]);
+    let mut buffer = BoundedBuffer::default();
+    let mut piece = vec![0; 16 * 1024];
     while let Ok(length @ 1..) = stream.read(&mut piece).await {
         buffer.push(&piece[..length]);
     }

@@ -184,8 +184,10 @@ impl GridRunner {
                 set.spawn(async move { Ok((index, cell)) });
                 continue;
             }
-            let (session, places) = (Arc::clone(&self.session), Arc::clone(&slots));
-            let (template, input) = (template.clone(), input.clone());
+            let session = Arc::clone(&self.session);
+            let places = Arc::clone(&slots);
+            let template = template.clone();
+            let input = input.clone();
             let progress = RunProgress::new(format!("{} × {}", template.name, input.name), self.is_quiet);
             set.spawn(async move {
                 let _place = places.acquire_owned().await;

@@ -48,7 +48,8 @@ pub(crate) struct Pair {
 /// Compares two sets of results.
 pub(crate) fn compare_sets(names: [&str; 2], a: &[ResultEntry], b: &[ResultEntry]) -> Comparison {
     let ids = |entries: &[ResultEntry]| entries.iter().map(|entry| entry.meta.case.clone()).collect::<BTreeSet<_>>();
-    let (ids_a, ids_b) = (ids(a), ids(b));
+    let ids_a = ids(a);
+    let ids_b = ids(b);
     let mut cases: Vec<Pair> = ids_a.intersection(&ids_b).map(|case| compare_case(case, a, b)).collect();
     let judged: Vec<_> = cases.iter().filter_map(|pair| Some((pair.a.rate?, pair.b.rate?))).collect();
     for pair in &mut cases {

@@ -259,7 +259,8 @@ mod tests {
         let runs = |case: &'static str, outcomes: &[Outcome]| {
             outcomes.iter().map(|outcome| sample_entry(case, *outcome)).collect::<Vec<_>>()
         };
-        let (won, lost) = (Outcome::Success, Outcome::Fail);
+        let won = Outcome::Success;
+        let lost = Outcome::Fail;
         let all = [runs("a", &[won, won, won, won]), runs("b", &[lost, lost])].concat();
         let shares = |k| build_report(&all, None, Some(k)).total.expect("a total").pass_at.map(|found| found.share);
         assert_eq!((shares(1), shares(2), shares(3)), (Some(0.5), Some(0.5), None));

@@ -39,7 +39,8 @@ impl Rate {
 
 /// Returns the Wilson score interval for a quantile of the normal distribution.
 fn wilson_interval(count: u64, of: u64, z: f64) -> (f64, f64) {
-    let (n, share) = (to_f64(of), to_f64(count) / to_f64(of));
+    let n = to_f64(of);
+    let share = to_f64(count) / to_f64(of);
     let scale = 1.0 + z * z / n;
     let centre = (share + z * z / (2.0 * n)) / scale;
     let half = z / scale * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
@@ -69,7 +70,8 @@ pub(crate) struct PassAt {
 impl PassAt {
     /// Computes pass@k from a rate; `None` if fewer than `k` runs were judged.
     pub(crate) fn estimate(rate: Rate, k: u64) -> Option<Self> {
-        let (missed, of) = (rate.of - rate.count, rate.of);
+        let missed = rate.of - rate.count;
+        let of = rate.of;
         if k == 0 || k > of {
             return None;
         }
@@ -113,7 +115,8 @@ fn times_to_settle(pairs: &[(Rate, Rate)], z: f64) -> Option<u32> {
     };
     let enough = (1..=MAX_TIMES.ilog2()).map(|power| 1 << power).find(|times| is_settled(*times))?;
     // The interval only shrinks, so the minimum is between what is too few and what is enough.
-    let (mut few, mut enough) = (enough / 2, enough);
+    let mut few = enough / 2;
+    let mut enough = enough;
     while enough - few > 1 {
         let middle = u32::midpoint(few, enough);
         if is_settled(middle) { enough = middle } else { few = middle }
@@ -127,7 +130,9 @@ fn newcombe_interval(pairs: &[(Rate, Rate)], z: f64) -> Option<Difference> {
     if total <= 0.0 {
         return None;
     }
-    let (mut share, mut down, mut up) = (0.0, 0.0, 0.0);
+    let mut share = 0.0;
+    let mut down = 0.0;
+    let mut up = 0.0;
     for pair @ (a, b) in pairs {
         let weight = weight(pair) / total;
         let [(a_low, a_high), (b_low, b_high)] = [a, b].map(|rate| wilson_interval(rate.count, rate.of, z));
@@ -135,7 +140,8 @@ fn newcombe_interval(pairs: &[(Rate, Rate)], z: f64) -> Option<Difference> {
         down += weight.powi(2) * ((b.share - b_low).powi(2) + (a_high - a.share).powi(2));
         up += weight.powi(2) * ((b_high - b.share).powi(2) + (a.share - a_low).powi(2));
     }
-    let (low, high) = (share - down.sqrt(), share + up.sqrt());
+    let low = share - down.sqrt();
+    let high = share + up.sqrt();
     Some(Difference { share, low, high, within_chance: low <= 0.0 && high >= 0.0, more_runs: None })
 }
 
@@ -159,7 +165,8 @@ pub(crate) struct Spread {
 impl Spread {
     /// Returns the spread of the known values; `None` if there are none.
     pub(crate) fn from_values(values: impl IntoIterator<Item = Option<f64>>) -> Option<Self> {
-        let (mut known, mut unknown) = (Vec::new(), 0);
+        let mut known = Vec::new();
+        let mut unknown = 0;
         for value in values {
             match value {
                 Some(value) => known.push(value),
@@ -167,7 +174,8 @@ impl Spread {
             }
         }
         known.sort_by(f64::total_cmp);
-        let (least, most) = (*known.first()?, *known.last()?);
+        let least = *known.first()?;
+        let most = *known.last()?;
         let middle = known.len() / 2;
         let median = if known.len() % 2 == 1 { known[middle] } else { f64::midpoint(known[middle - 1], known[middle]) };
         Some(Self { median, least, most, sum: known.iter().sum(), known: known.len() as u64, unknown })

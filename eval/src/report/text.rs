@@ -80,7 +80,8 @@ fn render_details(row: &Row) -> String {
 
 /// Renders a comparison.
 pub(crate) fn render_comparison(comparison: &Comparison) -> String {
-    let (a, b) = (sanitize(&comparison.a), sanitize(&comparison.b));
+    let a = sanitize(&comparison.a);
+    let b = sanitize(&comparison.b);
     let head = ["CASE", "SET", "RUNS", "AS EXPECTED", "95 %", "ITERATIONS", "ATTEMPTS", "TOKENS", "COST", "TIME"];
     let mut lines = vec![head.map(str::to_owned).to_vec()];
     for pair in &comparison.cases {

@@ -126,7 +126,8 @@ mod tests {
         let lab = Sandbox::create().expect("a lab");
         let around =
             host_env(&[("ANTHROPIC_API_KEY", "k"), ("RUNNERD_SOCKET", "/mine"), ("GIT_DIR", "/g"), ("PATH", "/bin")]);
-        let (client, others) = (around.client_env(&lab), lab.env(&around));
+        let client = around.client_env(&lab);
+        let others = lab.env(&around);
         assert_eq!(client.get("ANTHROPIC_API_KEY").map(String::as_str), Some("k"));
         assert!(!others.contains_key("ANTHROPIC_API_KEY") && !client.contains_key("GIT_DIR"));
         assert_eq!(client["RUNNERD_SOCKET"], lab.socket().display().to_string());

@@ -43,7 +43,8 @@ impl StdioGreeting {
     ///
     /// Bytes after it in the same piece are dropped: a daemon sends nothing unasked.
     pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Self>> {
-        let (mut buffer, mut begin) = (Vec::new(), 0);
+        let mut buffer = Vec::new();
+        let mut begin = 0;
         while buffer.len() < MAX_BYTES && from.read_buf(&mut buffer).await? > 0 {
             while let Some(length) = buffer[begin..].iter().position(|byte| *byte == b'\n') {
                 if let Some(found) = parse_greeting(&buffer[begin..begin + length]) {

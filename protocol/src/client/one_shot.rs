@@ -40,7 +40,8 @@ pub struct OneShotClient {
 
 impl OneShotClient {
     pub(super) fn new((sender, receiver): TransportHalves) -> Self {
-        let (sender, receiver) = (Mutex::new(sender), Mutex::new(receiver));
+        let sender = Mutex::new(sender);
+        let receiver = Mutex::new(receiver);
         Self { sender, receiver, pending: StdMutex::default(), next: AtomicU64::new(0) }
     }
 

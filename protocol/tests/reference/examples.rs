@@ -956,7 +956,8 @@ fn bisect_examples() -> Vec<Example> {
         from: Some(FROM.into()),
         known: Some(0),
     };
-    let (run, commit) = (ID.into(), COMMIT.into());
+    let run = ID.into();
+    let commit = COMMIT.into();
     let tried = TryParams { path: proj(), run, commit, command, confirmed: false, env: CallerEnv::default() };
     let ended = TryReply {
         exit: Some(101),

@@ -28,7 +28,8 @@ pub(crate) struct Method {
 /// Returns the traits in the order of the source.
 pub(crate) fn sections() -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
-    let (mut doc, mut method) = (Vec::new(), None);
+    let mut doc = Vec::new();
+    let mut method = None;
     for line in API.lines().map(str::trim) {
         if let Some(text) = line.strip_prefix("/// ") {
             doc.push(text);

@@ -86,7 +86,8 @@ pub(super) fn excerpt(ends: &TextEnds, head_only: bool) -> (String, u64) {
         let first = whole_lines_of_head(&ends.head[..take.min(ends.head.len())]);
         let last = if head_only { &[] } else { whole_lines_of_tail(&tail[tail.len().saturating_sub(take)..]) };
         let kept = (first.len() + last.len()) as u64;
-        let (head, tail) = (String::from_utf8_lossy(first), String::from_utf8_lossy(last));
+        let head = String::from_utf8_lossy(first);
+        let tail = String::from_utf8_lossy(last);
         let line_end = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
         let missing = ends.size.saturating_sub(kept);
         let text = format!("{head}{line_end}[{missing} bytes are left out of this file]\n{tail}");

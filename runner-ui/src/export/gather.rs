@@ -39,7 +39,8 @@ impl ExportedRun {
         let Some(found) = &status.run else {
             return Err(ApiProblem::not_found("there is no run here").hint("runnerctl queue"));
         };
-        let (run, path) = (found.summary.id.clone(), found.summary.path.clone());
+        let run = found.summary.id.clone();
+        let path = found.summary.path.clone();
         let home = all.into_iter().find(|view| view.repo.path == path);
         let repo = home.map_or_else(|| status.repo.id.clone(), |view| view.repo.id);
         let located = app.locate(target(Some(repo.clone()), Some(&run))).await?;

@@ -26,7 +26,8 @@ impl PageTemplate {
     }
 
     fn from_files(files: impl Iterator<Item = (String, Vec<u8>)>) -> Result<Self, ApiProblem> {
-        let (mut scripts, mut styles) = (Vec::new(), Vec::new());
+        let mut scripts = Vec::new();
+        let mut styles = Vec::new();
         for (name, bytes) in files {
             match name.rsplit_once('.').map(|(_, kind)| kind) {
                 Some("js") => scripts.push(bytes),
@@ -44,7 +45,8 @@ impl PageTemplate {
     /// Renders the file that shows a run.
     pub(super) fn render(&self, run_file: &RunFile) -> String {
         let Self { script, style } = self;
-        let (script_digest, style_digest) = (csp_digest(script), csp_digest(style));
+        let script_digest = csp_digest(script);
+        let style_digest = csp_digest(style);
         format!(
             r#"<!doctype html>
 <html lang="en">

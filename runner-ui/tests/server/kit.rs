@@ -65,7 +65,8 @@ impl UiProcess {
     /// Returns the head of a request with the token.
     pub(crate) fn request_head(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> String {
         let lines: Vec<String> = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        let (port, token) = (self.port, &self.token);
+        let port = self.port;
+        let token = &self.token;
         format!(
             "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n{}",
             lines.concat()

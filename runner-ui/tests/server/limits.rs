@@ -47,7 +47,8 @@ fn open_connections_without_requests_lock_no_client_out() {
     let answered = |stream: &mut TcpStream| {
         let asks = ui.request_head("GET", "/api/health", &[]) + "\r\n";
         stream.write_all(asks.as_bytes()).expect("it reads");
-        let (mut head, mut byte) = (Vec::new(), [0]);
+        let mut head = Vec::new();
+        let mut byte = [0];
         while !head.ends_with(b"\r\n\r\n") {
             stream.read_exact(&mut byte).expect("it answers");
             head.push(byte[0]);

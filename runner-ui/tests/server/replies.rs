@@ -28,7 +28,8 @@ fn every_reply_is_what_its_schema_says() {
     let stage = UiStage::with_played_run();
     let ui = stage.ui();
     let iteration = format!("iterations/{RUN}/1");
-    let (rpc, web) = ("rpc.v1.schema.json", "web.v1.schema.json");
+    let rpc = "rpc.v1.schema.json";
+    let web = "web.v1.schema.json";
     let repo = ui.json::<Health>("/api/health").only.expect("one repository");
     let cases = [
         ("/api/health".to_owned(), web, "Health", false),

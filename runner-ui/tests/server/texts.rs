@@ -76,7 +76,8 @@ fn a_log_of_many_pieces_comes_whole() {
 #[test]
 fn a_log_that_grows_is_followed_from_where_it_ended() {
     let mut stage = UiStage::new();
-    let (first, second) = (stage.repo.script().gate("first"), stage.repo.script().gate("second"));
+    let first = stage.repo.script().gate("first");
+    let second = stage.repo.script().gate("second");
     stage.repo.script().always("echo one; gate first; echo two; gate second; answer done 'Done.'");
     stage.repo.script().guard_always("exit 0");
     stage.home.ctl_in(&stage.repo, &["start", "--yes", "--id", RUN]).exits(0);

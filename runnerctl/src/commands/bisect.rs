@@ -116,8 +116,10 @@ impl TrialRunner<'_> {
         &self,
         points: &'p [BisectPoint],
     ) -> Result<(Vec<&'p BisectPoint>, Vec<TrialResult<'p>>), Failure> {
-        let (mut search, mut tried) = (BisectSearch::new(points), Vec::new());
-        let (lines, started) = (ProgressLines::new(self.invocation.ui), Instant::now());
+        let mut search = BisectSearch::new(points);
+        let mut tried = Vec::new();
+        let lines = ProgressLines::new(self.invocation.ui);
+        let started = Instant::now();
         loop {
             let index = match search.next_step() {
                 SearchStep::Try(at) => at,
@@ -143,8 +145,11 @@ impl TrialRunner<'_> {
 
     /// Runs the command on the files of a state.
     async fn try_point<'p>(&self, point: &'p BisectPoint) -> Result<(BisectVerdict, TrialResult<'p>), Failure> {
-        let (path, run, commit) = (self.path.clone(), self.run.to_owned(), point.commit.clone());
-        let (command, env) = (self.command.clone(), self.env.clone());
+        let path = self.path.clone();
+        let run = self.run.to_owned();
+        let commit = point.commit.clone();
+        let command = self.command.clone();
+        let env = self.env.clone();
         let params = TryParams { path, run, commit, command, confirmed: self.confirmed, env };
         let reply = self.connection.client().bisect_try(params).await?;
         let Some((verdict, exit)) = reply.exit.and_then(BisectVerdict::from_exit_code).zip(reply.exit) else {

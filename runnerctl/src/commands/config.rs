@@ -110,7 +110,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ConfigArgs) -> Result
             invocation.ui.print_answer("config", &reply, |_| render_value(&reply.value))?;
         }
         ConfigVerb::Set { key, value, run, .. } => {
-            let (value, defaults) = (join_command(value), Settings::load()?.defaults());
+            let value = join_command(value);
+            let defaults = Settings::load()?.defaults();
             let reply = client.set(ConfigSetParams { at: AtRun { path, run }, key, value, defaults }).await?;
             invocation.ui.print_answer("config-set", &reply, |_| render_set(&reply))?;
         }

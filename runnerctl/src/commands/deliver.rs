@@ -161,7 +161,8 @@ async fn start_run(
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: DeliverArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    let (ui, client) = (invocation.ui, connection.client());
+    let ui = invocation.ui;
+    let client = connection.client();
     let AtRun { path, run } = args.target.resolve(invocation, client).await?;
     let params = DescribeParams { path: path.clone(), run, remote: args.remote, confirmed: false };
     // A dry run, or reading feedback, starts no program of the configuration.

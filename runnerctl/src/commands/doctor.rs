@@ -126,7 +126,8 @@ impl RepositoryQuery<'_> {
             ));
         }
         if !self.is_in_repository() {
-            let (found, fix) = (format!("{path} is not in a git working tree"), "git init, or name a path in one");
+            let found = format!("{path} is not in a git working tree");
+            let fix = "git init, or name a path in one";
             let check = if self.is_named {
                 DoctorCheck::fail("repository", found, fix)
             } else {

@@ -132,7 +132,8 @@ impl RecordExport<'_> {
         let first = self.copy_record(record, to.to_owned()).await?;
         (self.total.run, self.total.to) = (first.run.clone(), first.to.to_string());
         self.at.run = Some(first.run);
-        let (ui, all) = (self.invocation.ui, first.records.len());
+        let ui = self.invocation.ui;
+        let all = first.records.len();
         for (index, record) in first.records.into_iter().enumerate() {
             if ui.can_draw_progress() {
                 ui.print_note(&format!("\r\x1b[K{record}: {index} of {all} records are copied"));

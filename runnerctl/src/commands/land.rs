@@ -171,7 +171,8 @@ async fn resolve_runs(
         runs.extend(targets.into_iter().map(id));
         return Ok((invocation.daemon_path(Some(&repo))?, runs));
     }
-    let (is_single, mut path) = (targets.len() + runs.len() < 2, invocation.daemon_path(None)?);
+    let is_single = targets.len() + runs.len() < 2;
+    let mut path = invocation.daemon_path(None)?;
     for word in targets {
         match RunTarget::from_word(word).resolve(invocation, client).await? {
             AtRun { run: Some(run), .. } => runs.push(run),

@@ -48,7 +48,8 @@ struct UpdateReport {
 /// Runs the command. It neither queries nor starts a daemon.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: SelfUpdateArgs) -> Result<ExitStatus, Failure> {
     let SelfUpdateArgs { to, from, dry_run } = args;
-    let (installed, before) = (Installation::find()?, own_version());
+    let installed = Installation::find()?;
+    let before = own_version();
     let from = installed.update_source(from)?;
     let to = match to {
         Some(to) => Some(to),

@@ -373,7 +373,8 @@ mod tests {
 
     #[test]
     fn what_a_run_begins_from_is_told_and_how_to_go_back() {
-        let (from, back) = (Some("main".to_owned()), Some("main".to_owned()));
+        let from = Some("main".to_owned());
+        let back = Some("main".to_owned());
         let mut reply = StartReply {
             run: samples::summary(),
             ahead: 0,

@@ -36,10 +36,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>) -> Result<ExitStatus, Failu
     let failed = |error| Failure::io("passing on a conversation", &error);
     let daemon = client::connect_stream(&invocation.default_options()).await?;
     let daemon = daemon.into_std().and_then(|stream| stream.set_nonblocking(false).map(|()| stream)).map_err(failed)?;
-    let (from, mut to) = (
-        to_unbuffered_file(io::stdin().as_fd()).map_err(failed)?,
-        to_unbuffered_file(io::stdout().as_fd()).map_err(failed)?,
-    );
+    let from = to_unbuffered_file(io::stdin().as_fd()).map_err(failed)?;
+    let mut to = to_unbuffered_file(io::stdout().as_fd()).map_err(failed)?;
     let greeting = StdioGreeting::for_this_process(env!("CARGO_PKG_VERSION"));
     to.write_all(greeting.to_line().as_bytes()).map_err(failed)?;
     copy_both(&daemon, from, to).map_err(failed)?;
@@ -53,7 +51,8 @@ fn to_unbuffered_file(end: BorrowedFd<'_>) -> io::Result<File> {
 
 /// Copies both ways, and returns when the first direction has ended, without waiting for the other.
 fn copy_both(daemon: &UnixStream, from: File, to: File) -> io::Result<()> {
-    let (out, back) = (daemon.try_clone()?, daemon.try_clone()?);
+    let out = daemon.try_clone()?;
+    let back = daemon.try_clone()?;
     let (done_sender, done) = channel();
     spawn_copy(done_sender.clone(), move || copy_until_eof(from, out))?;
     spawn_copy(done_sender, move || copy_until_eof(back, to))?;
@@ -107,7 +106,8 @@ mod tests {
         let (daemon, ours) = UnixStream::pair().expect("a pair");
         let ((mut client, from), (mut reader, to)) = (stream_pair(), stream_pair());
         let copying = thread::spawn(move || copy_both(&ours, from, to));
-        let (mut received_by_daemon, mut received_by_client) = ([0; 4], [0; 4]);
+        let mut received_by_daemon = [0; 4];
+        let mut received_by_client = [0; 4];
         client.write_all(b"ping").expect("writes");
         (&daemon).read_exact(&mut received_by_daemon).expect("reads");
         (&daemon).write_all(b"pong").expect("writes");

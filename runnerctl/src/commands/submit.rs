@@ -98,7 +98,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: SubmitArgs) -> Result
     let settings = Settings::load()?;
     let settings = settings.batch_system(args.engine);
     let goal = start::load_goal(invocation, args.goal.as_deref(), args.message.as_deref())?;
-    let (folder, runnerd) = (invocation.resolve_local(None)?, daemon_program());
+    let folder = invocation.resolve_local(None)?;
+    let runnerd = daemon_program();
     let local_path = invocation.resolve_local(Some(args.place.as_ref()))?;
     let place = if local_path.is_dir() { local_path.display().to_string() } else { args.place.clone() };
     if !args.print {
@@ -109,8 +110,10 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: SubmitArgs) -> Result
         let run_start = RunStart { runnerd: &runnerd, repository: &place, remote: &args.remote, run, goal };
         let remote = run_start.remote_address(&folder).await?;
         let spec = JobSpec { run, remote: &remote, runnerd: &runnerd.display().to_string() };
-        let (name, script) = (job_name(&spec), args.engine.render_script(&settings, &spec)?);
-        let (engine, script) = (args.engine.name(), script.as_str());
+        let name = job_name(&spec);
+        let script = args.engine.render_script(&settings, &spec)?;
+        let engine = args.engine.name();
+        let script = script.as_str();
         let report = SubmitReport { run, remote: &remote, engine, name: &name, job: None, script: None };
         if args.print {
             let report = SubmitReport { script: Some(script), ..report };

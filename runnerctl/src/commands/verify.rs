@@ -145,7 +145,8 @@ async fn verify_run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<Exi
     }
     if args.rerun_guards && !report.passes.is_empty() {
         let env = caller_env::collect(&connection, &path).await;
-        let (passes, since) = (report.passes.clone(), args.since);
+        let passes = report.passes.clone();
+        let since = args.since;
         let params = RerunParams { path, passes, since, confirmed: false, env };
         let request =
             async |confirmed| rerun_guards(invocation, &connection, RerunParams { confirmed, ..params.clone() }).await;
@@ -187,7 +188,8 @@ async fn rerun_guards(
     if !params.confirmed {
         return Ok(connection.client().rerun_guards(params).await?);
     }
-    let (lines, started) = (ProgressLines::new(invocation.ui), Instant::now());
+    let lines = ProgressLines::new(invocation.ui);
+    let started = Instant::now();
     let mut total = RerunReport { guards: 0, findings: Vec::new() };
     for (index, pass) in params.passes.iter().enumerate() {
         let node = sanitize(&pass.node);

@@ -45,7 +45,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: WatchArgs) -> Result<
         Some(path) => find_selected(&connection, path, args.repo.path.is_none()).await?,
         None => None,
     };
-    let (options, caps) = (invocation.connect_options(false), watch::look(invocation.ui.screen()));
+    let options = invocation.connect_options(false);
+    let caps = watch::look(invocation.ui.screen());
     watch::run(vec![WatchedDaemon { name: String::new(), options, connection: Some(connection), selected, caps }]).await
 }
 

@@ -53,7 +53,8 @@ impl ForgeRepo {
     /// Returns the page for opening a request by hand, if the forge is known to have one.
     pub(crate) fn new_request_url(&self, head: &str, base: &str) -> Option<String> {
         let Self { host, path } = self;
-        let (head, base) = (percent_encode(head, "/"), percent_encode(base, "/"));
+        let head = percent_encode(head, "/");
+        let base = percent_encode(base, "/");
         if self.is_github() {
             return Some(format!("https://{host}/{path}/compare/{base}...{head}?expand=1"));
         }

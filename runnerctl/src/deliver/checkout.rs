@@ -77,7 +77,8 @@ impl GitCheckout {
     async fn run_git(&self, words: &[&str]) -> Result<CommandOutput, Failure> {
         let words = std::iter::once("git").chain(words.iter().copied());
         let env = if self.can_ask { ASKING_ENV } else { SILENT_ENV };
-        let (argv, folder) = (words.map(OsString::from).collect(), self.folder.as_path());
+        let argv = words.map(OsString::from).collect();
+        let folder = self.folder.as_path();
         program::run_program(ProgramCall { argv, folder, env, input: Vec::new(), tail: None }).await.map_err(|error| {
             match error {
                 LaunchError::Failed(failure) => failure,

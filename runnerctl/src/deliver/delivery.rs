@@ -124,7 +124,8 @@ impl Delivery<'_> {
     /// Returns what would be created and said, without contacting anyone.
     pub(crate) async fn preview(&self) -> Result<DeliveryReport, Failure> {
         Self::refuse_at_work(self.description)?;
-        let (checkout, description) = (self.git_checkout(), self.description);
+        let checkout = self.git_checkout();
+        let description = self.description;
         self.refuse_conflicting_branch(&checkout.read_tracked_refs(&description.remote, &description.branch).await?)?;
         if let Some(onto) = &description.landed_on {
             return Ok(self.new_report(Some(onto.clone()), DeliveryAction::LandedHere));
@@ -153,15 +154,20 @@ impl Delivery<'_> {
 
     fn new_report(&self, base: Option<String>, action: DeliveryAction) -> DeliveryReport {
         let DescribeReply { run, branch, remote, title, body, .. } = self.description.clone();
-        let (commits, notes) = (Vec::new(), Vec::new());
-        let (commit, pushed, url, noun) = (None, false, None, "request");
+        let commits = Vec::new();
+        let notes = Vec::new();
+        let commit = None;
+        let pushed = false;
+        let url = None;
+        let noun = "request";
         DeliveryReport { run, branch, remote, base, commits, commit, pushed, action, noun, url, title, body, notes }
     }
 
     /// Performs the delivery.
     pub(crate) async fn deliver(&self) -> Result<DeliveryReport, Failure> {
         Self::refuse_at_work(self.description)?;
-        let (checkout, description) = (self.git_checkout(), self.description);
+        let checkout = self.git_checkout();
+        let description = self.description;
         let branch = &description.branch;
         let remote = checkout.find_remote(&description.remote).await?;
         let cli = ForgeCli::create()?;
@@ -232,7 +238,8 @@ impl Delivery<'_> {
         remote: &PushRemote,
         remote_refs: &RemoteRefs,
     ) -> Result<(String, String), Failure> {
-        let (run, name) = (&self.description.run, &remote.name);
+        let run = &self.description.run;
+        let name = &remote.name;
         let not_found = |message: String| {
             Err(Failure::new(ExitStatus::Refused, "not_found", message)
                 .hint(format!("runnerctl deliver {run} --base BRANCH")))
@@ -277,7 +284,8 @@ impl Delivery<'_> {
         remote: &PushRemote,
         remote_refs: &RemoteRefs,
     ) -> Result<(), Failure> {
-        let (branch, name) = (&self.description.branch, &remote.name);
+        let branch = &self.description.branch;
+        let name = &remote.name;
         let Some(remote_tip) = &remote_refs.branch else { return Ok(()) };
         let local_ref = format!("refs/heads/{branch}");
         if checkout.is_ancestor(remote_tip, &local_ref).await? {
@@ -370,7 +378,8 @@ impl Delivery<'_> {
         });
         let update = PrUpdate { base: self.options.base.as_deref(), body: &body, ready: self.options.ready };
         forge.update_pr(cli, pr, update).await?;
-        let (url, title) = (Some(pr.url.clone()), pr.title.clone());
+        let url = Some(pr.url.clone());
+        let title = pr.title.clone();
         Ok(DeliveryReport { action: DeliveryAction::Updated, url, title, body, notes, ..report })
     }
 }

@@ -66,7 +66,8 @@ impl ForgeCli {
 
     /// Runs a forge program that prints a log, and returns the end of it; `None` if it prints none.
     pub(crate) async fn read_log<'a>(&self, argv: impl IntoIterator<Item = &'a str>, tail: usize) -> Option<String> {
-        let (argv, input) = (argv.into_iter().map(OsString::from).collect(), Vec::new());
+        let argv = argv.into_iter().map(OsString::from).collect();
+        let input = Vec::new();
         let call = ProgramCall { argv, folder: self.directory.path(), env: UNATTENDED_ENV, input, tail: Some(tail) };
         program::run_program(call).await.ok().filter(|output| output.status.success()).map(|output| output.stdout)
     }

@@ -96,7 +96,8 @@ impl GitHub {
         output
             .require_success("forge", &format!("updating pull request {}, after the branch was pushed", pr.number))?;
         if update.ready && pr.draft {
-            let (number, repo) = (pr.number.to_string(), format!("--repo={}", self.name));
+            let number = pr.number.to_string();
+            let repo = format!("--repo={}", self.name);
             let output = cli.run(["gh", "pr", "ready", &number, &repo]).await?;
             output.require_success("forge", &format!("marking pull request {number} as ready"))?;
         }
@@ -110,11 +111,13 @@ impl GitHub {
         pr: &OpenPr,
         anyone: bool,
     ) -> Result<ForgeFeedback, Failure> {
-        let (number, repo) = (pr.number.to_string(), format!("--repo={}", self.name));
+        let number = pr.number.to_string();
+        let repo = format!("--repo={}", self.name);
         let doing = format!("reading the feedback on pull request {number}");
         let fields = "--json=comments,reviews,statusCheckRollup";
         let view = cli.run(["gh", "pr", "view", &number, &repo, fields]).await?.require_success("forge", &doing)?;
-        let (host, path) = (format!("--hostname={}", self.address.host), self.api_path());
+        let host = format!("--hostname={}", self.address.host);
+        let path = self.api_path();
         let path = format!("repos/{path}/pulls/{number}/comments?per_page=100");
         let line_comments =
             cli.run(["gh", "api", &host, "--paginate", &path]).await?.require_success("forge", &doing)?;

@@ -68,7 +68,8 @@ fn find_lock_holder(_: &str, _: &fs::Metadata) -> Option<i32> {
 
 #[cfg(target_os = "linux")]
 fn find_lock_holder(table: &str, lock: &fs::Metadata) -> Option<i32> {
-    let (major, minor) = (nix::sys::stat::major(lock.dev()), nix::sys::stat::minor(lock.dev()));
+    let major = nix::sys::stat::major(lock.dev());
+    let minor = nix::sys::stat::minor(lock.dev());
     let device_and_inode = format!("{major:02x}:{minor:02x}:{}", lock.ino());
     let mut lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let columns = lines.find(|words| !words.contains(&"->") && words.contains(&device_and_inode.as_str()))?;
@@ -80,8 +81,10 @@ fn find_lock_holder(table: &str, lock: &fs::Metadata) -> Option<i32> {
 pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
     let existing = path.ancestors().find(|folder| folder.exists())?;
     let disk = statvfs(existing).ok()?;
-    #[expect(clippy::useless_conversion, reason = "they are narrower on other systems")]
-    let (blocks, bytes) = (u64::from(disk.blocks_available()), u64::from(disk.fragment_size()));
+    #[expect(clippy::useless_conversion, reason = "it is narrower on other systems")]
+    let blocks = u64::from(disk.blocks_available());
+    #[expect(clippy::useless_conversion, reason = "it is narrower on other systems")]
+    let bytes = u64::from(disk.fragment_size());
     Some(blocks.saturating_mul(bytes))
 }
 
@@ -182,7 +185,8 @@ mod tests {
     fn the_holder_of_a_lock_is_read_from_the_table_of_the_system() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let metadata = file.as_file().metadata().expect("its metadata");
-        let (major, minor) = (nix::sys::stat::major(metadata.dev()), nix::sys::stat::minor(metadata.dev()));
+        let major = nix::sys::stat::major(metadata.dev());
+        let minor = nix::sys::stat::minor(metadata.dev());
         let line = format!("{major:02x}:{minor:02x}:{} 0 EOF", metadata.ino());
         let table = format!(
             "1: POSIX ADVISORY WRITE 12 00:01:1 0 EOF\n2: -> FLOCK ADVISORY WRITE 8 {line}\n2: FLOCK ADVISORY WRITE 4711 {line}\n"

@@ -35,7 +35,8 @@ pub(crate) async fn run_probe<A: AsRef<OsStr>>(program: impl AsRef<OsStr>, args:
         Err(error) if error.kind() == io::ErrorKind::NotFound => return ProbeResult::Missing,
         Err(error) => return ProbeResult::Failed(error.to_string()),
     };
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let stdout = child.stdout.take();
+    let stderr = child.stderr.take();
     let output = async { tokio::try_join!(child.wait(), read_all(stdout), read_all(stderr)) };
     match timeout(PROBE_TIMEOUT, output).await {
         Err(_) => {

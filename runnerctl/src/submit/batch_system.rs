@@ -222,7 +222,8 @@ mod tests {
         ] {
             assert_eq!(job_name(&job(run, remote)), expected, "{remote}");
         }
-        let (upper, lower) = (job_name(&job("Tidy_1", "/srv/p.git")), job_name(&job("tidy-1", "/srv/p.git")));
+        let upper = job_name(&job("Tidy_1", "/srv/p.git"));
+        let lower = job_name(&job("tidy-1", "/srv/p.git"));
         assert!(upper.starts_with("p-tidy-1-") && upper != lower, "{upper}");
         let long = job_name(&job(&"a".repeat(128), "/srv/p.git"));
         assert!(long.len() <= MAX_NAME_LEN && long.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'));

@@ -11,7 +11,8 @@ pub(super) struct UnknownPlaceholder {
 
 /// Returns the text with each `{{word}}` replaced by its value.
 pub(super) fn fill_template(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, UnknownPlaceholder> {
-    let (mut filled, mut rest) = (String::with_capacity(text.len()), text);
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
     while let Some((before, (word, after))) =
         rest.split_once("{{").and_then(|(before, inner)| Some((before, inner.split_once("}}")?)))
     {

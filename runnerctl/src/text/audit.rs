@@ -205,7 +205,8 @@ fn summarize(report: &AuditReport) -> String {
     let mut text =
         format!("{}, {}", count_of(violations, "violation"), count_of(findings.len() - violations, "warning"));
     if let Some(since) = &report.since {
-        let (violations, warnings) = (count_noun(since.violations, "violation"), count_noun(since.warnings, "warning"));
+        let violations = count_noun(since.violations, "violation");
+        let warnings = count_noun(since.warnings, "warning");
         let _ = write!(text, " since {}, {violations} and {warnings} before", short_id(&since.commit));
     }
     if !is_proven(report) {

@@ -18,7 +18,9 @@ pub(crate) fn render_delivery(report: &DeliveryReport) -> String {
     if matches!(report.action, DeliveryAction::Landed | DeliveryAction::LandedHere) {
         let onto = report.base.as_deref().unwrap_or("its base");
         let push = paint(HINT, &sanitize(&shell::join_args(["git", "push", remote.as_str(), onto])));
-        let (head, run, onto) = (paint(HEADING, "run"), sanitize(run), sanitize(onto));
+        let head = paint(HEADING, "run");
+        let run = sanitize(run);
+        let onto = sanitize(onto);
         let mut text = if report.action == DeliveryAction::LandedHere {
             format!("{head} {run} has landed on {onto} here; nothing was pushed\nto publish {onto}: {push}\n")
         } else {

@@ -106,7 +106,8 @@ fn render_reason(reason: &StopReason) -> String {
 
 /// Why this leaf was selected.
 fn describe_step(step: &StepView) -> String {
-    let (node, parent) = (sanitize(&step.node), sanitize(&step.parent));
+    let node = sanitize(&step.node);
+    let parent = sanitize(&step.parent);
     match (step.passed_before, step.siblings) {
         (_, 1) => format!("{node} is the only child of {parent}"),
         (0, siblings) => format!("{node} is the first of {siblings} below {parent}"),

@@ -103,8 +103,10 @@ pub(crate) fn render_landed_report(report: &LandedReport) -> String {
         text.push_str(&render_check(check));
     }
     let count = |state: LandedState| report.commits.iter().filter(|check| check.state == state).count();
-    let (same, differs) = (count(LandedState::Same), count(LandedState::Differs));
-    let (unproven, unknown) = (count(LandedState::Unproven), count(LandedState::Unknown));
+    let same = count(LandedState::Same);
+    let differs = count(LandedState::Differs);
+    let unproven = count(LandedState::Unproven);
+    let unknown = count(LandedState::Unknown);
     let style = if differs + unproven > 0 {
         BAD
     } else if unknown > 0 || same == 0 {

@@ -53,7 +53,8 @@ pub(crate) fn format_ago(time: Timestamp, now: Timestamp) -> String {
 
 /// Returns a future time, by the reader's clock: `14:01 (in 12m 00s)`, `Tue 24 Nov 14:01 (in 2d 03h)`.
 pub(crate) fn format_until(time: Timestamp, screen: &Screen) -> String {
-    let (then, today) = (screen.to_zoned(time), screen.to_zoned(screen.now));
+    let then = screen.to_zoned(time);
+    let today = screen.to_zoned(screen.now);
     let format = if then.date() == today.date() { "%H:%M" } else { "%a %-d %b %H:%M" };
     format!("{} (in {})", then.strftime(format), format_duration(millis_between(screen.now, time)))
 }

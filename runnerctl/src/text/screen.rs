@@ -132,7 +132,8 @@ mod tests {
             Screen { shell_dir: Some(Path::new(shell_dir)), ..Screen::fixed() }
                 .command_line(command, Path::new("/srv/a b"))
         };
-        let (resume, stage) = (Command::retry("x"), Command::stage(["y"]));
+        let resume = Command::retry("x");
+        let stage = Command::stage(["y"]);
         assert_eq!(command_line("/srv/a b", &resume), "runnerctl retry x --resume");
         assert_eq!(command_line("/srv/a b/src", &resume), "runnerctl retry x --resume");
         assert_eq!(command_line("/srv", &resume), "runnerctl -C '/srv/a b' retry x --resume");

@@ -52,7 +52,8 @@ pub(crate) fn fit_lines(text: &str, width: Option<usize>) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let fit = |line: &str| {
-        let (end, words) = (if line.ends_with('\n') { "\n" } else { "" }, plain(line.trim_end_matches('\n')));
+        let end = if line.ends_with('\n') { "\n" } else { "" };
+        let words = plain(line.trim_end_matches('\n'));
         if words.width() <= width { line.to_owned() } else { fit_line(&words, width) + end }
     };
     Cow::Owned(text.split_inclusive('\n').map(fit).collect())

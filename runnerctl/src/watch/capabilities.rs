@@ -96,7 +96,8 @@ impl TermCapabilities {
     pub(crate) fn split_bar(self, width: usize, part: u64, whole: u64) -> (String, String) {
         let whole = whole.max(1);
         let filled = usize::try_from(part.min(whole) * width as u64 / whole).unwrap_or(width);
-        let (full, empty) = (self.pick_symbol("█", "#"), self.pick_symbol(line::HORIZONTAL, "-"));
+        let full = self.pick_symbol("█", "#");
+        let empty = self.pick_symbol(line::HORIZONTAL, "-");
         (full.repeat(filled), empty.repeat(width - filled))
     }
 }

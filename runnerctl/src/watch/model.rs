@@ -295,7 +295,8 @@ impl Model {
 
     /// Returns the file for a pane: the live iteration's, otherwise the most recent one.
     pub(crate) fn pane_log(&self, stream: LogStream) -> Option<LogKey> {
-        let (target, run) = (self.target()?, self.run()?);
+        let target = self.target()?;
+        let run = self.run()?;
         if self.is_baseline() {
             let baseline = LogKey { target, iter: run.iteration, wait: None, stream: LogStream::Baseline };
             return (stream == LogStream::Guard).then_some(baseline);

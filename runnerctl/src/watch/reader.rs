@@ -265,7 +265,8 @@ impl LogViewer {
         if self.needle.is_empty() {
             return;
         }
-        let (current, count) = (self.rows.get(self.top).map_or(0, |row| row.line), self.tail.lines().len());
+        let current = self.rows.get(self.top).map_or(0, |row| row.line);
+        let count = self.tail.lines().len();
         let is_match = |at: &usize| !find_matches(&self.tail.lines()[*at], &self.needle).is_empty();
         // The line at the top is tried last, because the previous search found it.
         let found = if backwards {

@@ -107,7 +107,8 @@ async fn send_steer(connection: &Connection, request: &SteerRequest) -> Result<S
             Ok(describe_review(&client.approve(params).await?))
         }
         SteerAction::Reject { iter, reason } => {
-            let (at, reason) = (to_at_run(&request.target), reason.clone());
+            let at = to_at_run(&request.target);
+            let reason = reason.clone();
             let params = RejectParams { at, iteration: *iter, reason, signature: None };
             Ok(describe_review(&client.reject(params).await?))
         }

@@ -76,7 +76,8 @@ impl WatchSession {
         mut inbox: Receiver<(InputSource, SessionInput)>,
         mut signals: WatchSignals,
     ) -> io::Result<ExitStatus> {
-        let (mut frame, mut tick) = (Instant::now(), Instant::now() + SECOND);
+        let mut frame = Instant::now();
+        let mut tick = Instant::now() + SECOND;
         loop {
             tokio::select! {
                 biased;

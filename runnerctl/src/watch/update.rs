@@ -210,7 +210,8 @@ impl Model {
 
     /// Switches the panes to the files of the displayed iteration, and requests their contents.
     pub(super) fn refresh_panes(&mut self) -> Vec<Request> {
-        let (agent, guard) = (self.pane_log(LogStream::Agent), self.pane_log(LogStream::Guard));
+        let agent = self.pane_log(LogStream::Agent);
+        let guard = self.pane_log(LogStream::Guard);
         self.agent.set_file(agent);
         self.guard.set_file(guard);
         let mut requests: Vec<Request> = self.guard.request_more().into_iter().collect();

@@ -7,7 +7,9 @@ use unicode_width::UnicodeWidthChar as _;
 /// Returns the parts of a line that fit into rows of `width` columns; an empty line is one empty row.
 pub(crate) fn wrap_ranges(line: &str, width: usize) -> Vec<Range<usize>> {
     let width = width.max(2);
-    let (mut rows, mut start, mut used) = (Vec::new(), 0, 0);
+    let mut rows = Vec::new();
+    let mut start = 0;
+    let mut used = 0;
     for (at, c) in line.char_indices() {
         let columns = c.width().unwrap_or(0);
         if used + columns > width {

@@ -22,7 +22,8 @@ struct HostFleet {
 impl HostFleet {
     /// `ssh` reaches `gpu`, hangs on the way to `slow`, and knows no other host.
     fn new() -> Self {
-        let (local, remote) = (Home::new(), Home::new());
+        let local = Home::new();
+        let remote = Home::new();
         let repo = remote.scripted_repo("one");
         repo.script().step(1, "echo '- Which port?' >> .runner/state/questions.md\nanswer retry 'Not yet.'");
         remote.install("runnerctl", &format!("#!/bin/sh\nexec '{}' \"$@\"\n", binary("runnerctl").display()));
@@ -136,7 +137,8 @@ impl FleetPage {
 
     /// Requests a path with the token; returns the status and the body.
     fn get(&self, path: &str) -> (u16, String) {
-        let (url, token) = (self.started["url"].as_str().expect("an address"), self.started["token"].as_str());
+        let url = self.started["url"].as_str().expect("an address");
+        let token = self.started["token"].as_str();
         let host = url.trim_start_matches("http://").split('/').next().expect("a host");
         let mut stream = TcpStream::connect(host).expect("it listens");
         let token = token.expect("a token");

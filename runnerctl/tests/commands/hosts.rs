@@ -24,7 +24,8 @@ struct TwoMachines {
 
 impl TwoMachines {
     fn new() -> Self {
-        let (local, remote) = (Home::new(), Home::new());
+        let local = Home::new();
+        let remote = Home::new();
         remote.install("runnerctl", &format!("#!/bin/sh\nexec '{}' \"$@\"\n", binary("runnerctl").display()));
         let repo = remote.scripted_repo("one");
         let ask = "echo '- Which port?' >> .runner/state/questions.md\nprintf %s \"$HOME\" > home.txt\n";

@@ -28,7 +28,8 @@ impl FakeCollector {
             for stream in listener.incoming() {
                 let mut stream = stream.expect("a connection");
                 let mut reader = BufReader::new(stream.try_clone().expect("a handle"));
-                let (mut head, mut line) = (String::new(), String::new());
+                let mut head = String::new();
+                let mut line = String::new();
                 while reader.read_line(&mut line).expect("a line") > 2 {
                     head += &std::mem::take(&mut line);
                 }
@@ -96,7 +97,8 @@ fn started_repo(home: &Home) -> Repo {
 fn a_collector_gets_what_there_is_and_then_what_ends() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let (repo, collector) = (started_repo(&home), FakeCollector::new("200 OK"));
+    let repo = started_repo(&home);
+    let collector = FakeCollector::new("200 OK");
     let env = [("OTEL_EXPORTER_OTLP_HEADERS", "x-login=a%20b")];
     let sent = home.ctl_with(&repo, &["export", "otlp", &collector.url, "told", "--json"], &env).exits(0).json();
     let (head, spans) = collector.next_request();
@@ -123,7 +125,8 @@ fn what_a_collector_refuses_is_left_out_and_what_it_has_no_time_for_is_sent_agai
             home.ctl_in(&repo, &["step"]).exits(0);
             collector.next_request().1[0].trace_id.clone()
         };
-        let (first, second) = (step_trace_id(), step_trace_id());
+        let first = step_trace_id();
+        let second = step_trace_id();
         assert_eq!(first == second, is_again, "{answer}");
         assert!(watch.line().contains(answer));
         watch.interrupt();
@@ -134,7 +137,8 @@ fn what_a_collector_refuses_is_left_out_and_what_it_has_no_time_for_is_sent_agai
 fn a_collector_that_is_away_or_refuses_is_told() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let (repo, refuses) = (started_repo(&home), FakeCollector::new("401 Unauthorized"));
+    let repo = started_repo(&home);
+    let refuses = FakeCollector::new("401 Unauthorized");
     let output = home.ctl_in(&repo, &["export", "otlp", &refuses.url]);
     assert!(output.exits(1).stderr.contains("caused by: it answered 401 Unauthorized"), "{}", output.stderr);
     drop(refuses);

@@ -138,7 +138,8 @@ fn a_browser_is_opened_for_a_terminal_with_a_screen_and_for_nobody_else() {
     let home = Home::new();
     let repo = home.scripted_repo("one");
     let _daemon = home.daemon();
-    let (called, address) = (home.path().join("called"), home.path().join("address"));
+    let called = home.path().join("called");
+    let address = home.path().join("address");
     mkfifo(&address, Mode::S_IRWXU).expect("a pipe can be made");
     let browser = format!("#!/bin/sh\n: > {}\nprintf '%s' \"$1\" > {}\n", called.display(), address.display());
     home.install("xdg-open", &browser);

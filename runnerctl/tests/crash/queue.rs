@@ -47,7 +47,8 @@ fn run_that_is_resumed_goes_back_to_its_branch() {
 fn one_slot_is_used_by_one_repository_at_a_time() {
     let home = Home::new();
     home.allow_repositories(1);
-    let (one, two) = (home.scripted_repo("one"), home.scripted_repo("two"));
+    let one = home.scripted_repo("one");
+    let two = home.scripted_repo("two");
     let gate = one.script().gate("session");
     one.script().step(1, AT_THE_GATE);
     let ended = one.script().folder().join("sessions.log");

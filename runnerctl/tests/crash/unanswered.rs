@@ -38,7 +38,8 @@ fn hang_commit(home: &Home, is_first: bool) -> (Repo, Daemon, GitWaitView) {
 fn start_and_wait(home: &Home, repo: &Repo, args: &[&str]) -> (Daemon, GitWaitView) {
     let daemon = home.daemon();
     home.ctl_in(repo, &[&["start", "--yes", "--id", "it", "-m", "Do it"], args].concat()).exits(0);
-    let (client, began) = (home.client(), Instant::now());
+    let client = home.client();
+    let began = Instant::now();
     // There are no events during the wait.
     loop {
         match client.run(repo.path()).git_wait {

@@ -130,7 +130,8 @@ impl DriverProcess {
     #[track_caller]
     pub(crate) fn wait_for_note(&mut self, text: &str) -> String {
         let stderr = self.child.stderr.as_mut().expect("it is a pipe");
-        let (mut notes, mut byte) = (Vec::new(), [0]);
+        let mut notes = Vec::new();
+        let mut byte = [0];
         loop {
             let read = stderr.read(&mut byte).expect("it can be read");
             notes.extend_from_slice(&byte[..read]);

@@ -226,7 +226,8 @@ fn row_91_guard_finds_no_secret_no_descriptor_and_no_signal_of_the_daemons() {
         .guard_step(1, &format!("{}\nexit 0", look.replace("WHO", "guard")));
     let _daemon = home.daemon();
     run(&home, &repo).exits(0);
-    let (agent, guard) = (read_noted(&repo, "agent.env"), read_noted(&repo, "guard.env"));
+    let agent = read_noted(&repo, "agent.env");
+    let guard = read_noted(&repo, "guard.env");
     assert!(agent.contains("ACME_TOKEN=") && agent.contains("RUNNER_OUTPUT="), "{agent}");
     assert!(!guard.contains("ACME_TOKEN") && !guard.contains("RUNNER_OUTPUT="), "{guard}");
     for name in ["GIT_AUTHOR_DATE", "XDG_RUNTIME_DIR", "LD_DEBUG_OUTPUT", "RUNNERD_STATE", "RUNNERD_SOCKET"] {

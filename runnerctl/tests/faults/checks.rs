@@ -40,7 +40,8 @@ pub(crate) fn assert_no_leftovers(home: &Home, repo: &Repo, what: &str) {
 
 fn collect(folder: &Path, left: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
         let is_lock = path.extension().is_some_and(|ending| ending == "lock") && name != "shim.lock";
         if is_lock || name.starts_with(".tmp") || name.ends_with(".runnerd-tmp") {
             left.push(path);

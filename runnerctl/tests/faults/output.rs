@@ -42,7 +42,8 @@ impl SingleRun {
     /// Asserts that the log has the beginning and the end of the output, and a correct count.
     #[track_caller]
     fn assert_bounded(&self, printed: u64) {
-        let (log, meta) = (self.record("executor.log"), self.meta());
+        let log = self.record("executor.log");
+        let meta = self.meta();
         assert_eq!(meta.captured_bytes + meta.dropped_bytes, printed);
         assert_eq!(meta.captured_bytes, 1 << 20);
         assert!(log.len() < (1 << 20) + 100, "the log has {} bytes", log.len());
@@ -65,7 +66,8 @@ fn peak_kib(pid: i32) -> u64 {
         let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel tells it");
         line.trim().trim_end_matches(" kB").parse().expect("it is a number")
     };
-    let (peak, program) = (kib("VmHWM:"), kib("RssFile:"));
+    let peak = kib("VmHWM:");
+    let program = kib("RssFile:");
     print_figure(&format!("peak {peak} KiB, of which the program has {program} KiB"));
     peak - program
 }
@@ -141,7 +143,8 @@ fn row_41_nothing_that_an_agent_writes_anywhere_is_obeyed_by_a_terminal() {
     let once = SingleRun::new("");
     let json = serde_json::to_string(ATTACK).expect("a string");
     let text = json.trim_matches('"');
-    let (repo, script) = (&once.repo, once.repo.script());
+    let repo = &once.repo;
+    let script = once.repo.script();
     script.file("attack", ATTACK).file(
         "answer.json",
         &format!(
@@ -275,7 +278,8 @@ mod slow {
         while client.run(once.repo.path()).summary.state == protocol::words::RunStatus::Running {
             busy.push(ask());
         }
-        let (count, busy) = (busy.len(), median(busy));
+        let count = busy.len();
+        let busy = median(busy);
         print_figure(&format!("status: idle {idle:?}, in the flood {busy:?} ({count} asked)"));
         assert!(busy < Duration::from_millis(50).max(20 * idle), "{busy:?} against {idle:?}");
         assert!(peak_kib(daemon.pid()) < 50 * 1024);

@@ -70,7 +70,8 @@ impl FaultStage {
     /// Starts the run, lets the budget pass once this many processes of `misbehave` are ready, and waits for the end,
     /// which must then follow at once.
     pub(crate) fn run_over_budget(&self, clock: &FakeClock, count: usize) -> ProgramOutput {
-        let (ready, mut passed) = (self.script().gate("ready"), None);
+        let ready = self.script().gate("ready");
+        let mut passed = None;
         let output = self.home.run_while(&self.repo, &["-m", "Do it"], || {
             (0..count).for_each(|_| ready.wait_reached());
             clock.set(HOUR, 0);

@@ -65,7 +65,8 @@ fn a_branch_that_is_set_back_or_deleted_after_the_run_is_told_so_when_somebody_a
     repo.git(&["branch", "-D", "runner/tidy"]);
     let gone = published(&[]);
     assert!(gone["tip"].is_null() && gone["behind"] != 0 && gone["why"]["message"].is_string(), "{gone}");
-    let (away, place) = (repo.path().with_extension("away"), workspace(&home, &repo, "tidy"));
+    let away = repo.path().with_extension("away");
+    let place = workspace(&home, &repo, "tidy");
     fs::rename(repo.path(), &away).expect("it can be moved");
     let unknown =
         home.ctl(&["status", "--json", &place.display().to_string()]).exits(0).json()["run"]["summary"]["published"]
@@ -83,10 +84,12 @@ fn a_run_that_ends_while_its_source_is_away_is_published_once_somebody_asks_and_
     let _daemon = home.daemon();
     start(&home, &repo, "tidy", &[]);
     gate.wait_reached();
-    let (away, place) = (repo.path().with_extension("away"), workspace(&home, &repo, "tidy"));
+    let away = repo.path().with_extension("away");
+    let place = workspace(&home, &repo, "tidy");
     fs::rename(repo.path(), &away).expect("it can be moved");
     gate.open();
-    let (client, behind) = (home.client(), |run: &RunView| run.summary.published.as_ref().map(|seen| seen.behind));
+    let client = home.client();
+    let behind = |run: &RunView| run.summary.published.as_ref().map(|seen| seen.behind);
     let run = client.wait_for(&place, RunStatus::Completed);
     assert_ne!(behind(&run), Some(Some(0)));
     fs::rename(&away, repo.path()).expect("it can be moved back");
@@ -212,7 +215,8 @@ fn a_workspace_that_is_gone_with_what_was_published_says_what_brings_it_back() {
     let _daemon = home.daemon();
     start(&home, &repo, "gone", &["--queue-only"]);
     home.ctl_in(&repo, &["step"]).exits(0);
-    let (place, tip) = (workspace(&home, &repo, "gone"), repo.git(&["rev-parse", "runner/gone"]));
+    let place = workspace(&home, &repo, "gone");
+    let tip = repo.git(&["rev-parse", "runner/gone"]);
     fs::remove_dir_all(&place).expect("a workspace can be removed");
     repo.git(&["branch", "-D", "runner/gone"]);
     repo.git(&["update-ref", "-d", "refs/runner/at/gone"]);

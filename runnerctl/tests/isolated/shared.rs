@@ -37,12 +37,14 @@ fn count_started(folder: &Path) -> usize {
 
 #[test]
 fn each_of_two_daemons_publishes_its_own_runs_of_one_source() {
-    let (home, other) = (Home::new(), Home::new());
+    let home = Home::new();
+    let other = Home::new();
     share(&home, &other);
     let repo = home.scripted_repo("plain");
     let gate = repo.script().gate("work");
     repo.script().always("gate work; echo $n > work-$n.txt; answer done 'Done.'");
-    let (_daemon, _second) = (home.daemon(), other.daemon());
+    let _daemon = home.daemon();
+    let _second = other.daemon();
     let first = start(&home, &repo, "tidy", &[]);
     gate.wait_reached();
     let args = ["start", "--isolated", "--yes", "--json", "-m", "Do it.", "--id", "tidy"];
@@ -85,7 +87,8 @@ impl SlowCopy {
 
     /// Makes a daemon create a workspace, up to the gate.
     fn started(home: &Home) -> (Self, Daemon, Child) {
-        let (slow, daemon) = (Self::new(home), home.daemon());
+        let slow = Self::new(home);
+        let daemon = home.daemon();
         let client = slow.begin(home);
         slow.gate.wait_reached();
         (slow, daemon, client)
@@ -99,7 +102,8 @@ impl SlowCopy {
 
 #[test]
 fn a_daemon_that_starts_removes_nothing_that_another_is_making_in_the_same_folder() {
-    let (home, other) = (Home::new(), Home::new());
+    let home = Home::new();
+    let other = Home::new();
     let folder = share(&home, &other);
     let (slow, daemon, mut client) = SlowCopy::started(&home);
     assert_eq!(count_started(&folder), 1);
@@ -114,7 +118,8 @@ fn a_daemon_that_starts_removes_nothing_that_another_is_making_in_the_same_folde
 
 #[test]
 fn row_111_what_a_killed_daemon_has_left_in_a_shared_folder_waits_for_that_daemon() {
-    let (home, other) = (Home::new(), Home::new());
+    let home = Home::new();
+    let other = Home::new();
     let folder = share(&home, &other);
     let (slow, daemon, mut client) = SlowCopy::started(&home);
     daemon.kill();

@@ -12,7 +12,8 @@ fn conflicting_scene() -> LandingScene {
 #[test]
 fn a_conflict_names_leaf_and_files_and_moves_nothing() {
     let scene = conflicting_scene();
-    let (before, status) = (scene.git(&["rev-parse", "main"]), scene.git(&["status", "--porcelain"]));
+    let before = scene.git(&["rev-parse", "main"]);
+    let status = scene.git(&["status", "--porcelain"]);
     let stderr = scene.land(&["a"]).exits(6).stderr.clone();
     assert!(stderr.contains("task x of run a conflicts in shared"), "{stderr}");
     assert!(stderr.contains("runnerctl land a --resolve --onto main"), "{stderr}");

@@ -94,7 +94,8 @@ fn row_114_link_that_stands_in_the_place_of_a_landed_folder_by_then_is_not_follo
     kill_at_gate(&mut scene, &gate);
     gate.open();
     scene.home.wait_all_gone(PATIENCE);
-    let (folder, theirs) = (scene.repo.path().join("a"), scene.home.path().join("theirs"));
+    let folder = scene.repo.path().join("a");
+    let theirs = scene.home.path().join("theirs");
     fs::rename(&folder, &theirs).expect("the folder can be moved");
     std::os::unix::fs::symlink(&theirs, &folder).expect("a link can be made");
     scene.repo.write("a.txt", "somebody's\n");

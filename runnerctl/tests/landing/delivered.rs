@@ -64,7 +64,8 @@ fn remote_tip(home: &Home, repo: &Repo) -> String {
 #[test]
 fn a_run_is_pushed_as_a_branch_of_its_leaves_and_described_from_its_receipts() {
     let scene = LandingScene::new(&["x", "y"]);
-    let (home, repo) = (&scene.home, &scene.repo);
+    let home = &scene.home;
+    let repo = &scene.repo;
     publish(home, repo);
     let main = repo.head();
     scene
@@ -129,7 +130,8 @@ fn what_a_reviewer_says_is_read_by_the_next_session_and_told_once() {
 #[test]
 fn a_run_that_has_landed_here_is_not_pushed() {
     let scene = LandingScene::new(&["x"]);
-    let (home, repo) = (&scene.home, &scene.repo);
+    let home = &scene.home;
+    let repo = &scene.repo;
     publish(home, repo);
     let main = repo.head();
     scene.run("a", &[&write_step("x", "whole")]);
@@ -150,7 +152,8 @@ fn a_run_that_has_landed_here_is_not_pushed() {
 #[test]
 fn a_command_that_the_user_sets_after_the_run_needs_no_confirmation() {
     let scene = LandingScene::new(&["x"]);
-    let (home, repo) = (&scene.home, &scene.repo);
+    let home = &scene.home;
+    let repo = &scene.repo;
     publish(home, repo);
     scene.run("a", &[&write_step("x", "whole")]);
     write_program(home, "offer", "#!/bin/sh\nexit 0\n");
@@ -164,7 +167,8 @@ fn a_command_that_the_user_sets_after_the_run_needs_no_confirmation() {
 #[test]
 fn an_isolated_run_at_work_keeps_nobody_from_delivering_and_one_in_place_does() {
     let scene = LandingScene::new(&["x"]);
-    let (home, repo) = (&scene.home, &scene.repo);
+    let home = &scene.home;
+    let repo = &scene.repo;
     publish(home, repo);
     scene.run("a", &[&write_step("x", "whole")]);
     let gate = repo.script().gate("work");
@@ -186,7 +190,8 @@ fn an_isolated_run_at_work_keeps_nobody_from_delivering_and_one_in_place_does() 
 #[test]
 fn feedback_on_a_completed_run_begins_one_that_has_its_work_and_lands_on_the_same_branch() {
     let scene = LandingScene::new(&["x"]);
-    let (home, repo) = (&scene.home, &scene.repo);
+    let home = &scene.home;
+    let repo = &scene.repo;
     publish(home, repo);
     scene.run("a", &[&write_step("x", "whole")]).on_main();
     home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(0);

@@ -65,8 +65,8 @@ fn who_has_confirmed_nothing_is_shown_setup_and_guard_first() {
     let before = scene.git(&["rev-parse", "main"]);
     let stderr = scene.land(&["a", "--onto", "main"]).exits(6).stderr.clone();
     assert!(stderr.contains("the guard would be run on the result, as this user:"), "{stderr}");
-    let (setup, guard) =
-        (stderr.find("sh -c 'cp deps/lib made.ready'"), stderr.find(&scene.repo.script().guard_program()));
+    let setup = stderr.find("sh -c 'cp deps/lib made.ready'");
+    let guard = stderr.find(&scene.repo.script().guard_program());
     assert!(setup.is_some() && setup < guard, "{stderr}");
     assert_eq!(scene.git(&["rev-parse", "main"]), before);
     scene.land(&["a", "--onto", "main", "--yes"]).exits(0);

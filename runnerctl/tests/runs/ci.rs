@@ -118,7 +118,9 @@ fn findings(sarif: &Path) -> usize {
 
 /// Runs the steps of the action, for a pull request with this head.
 fn action(pushed: &PushedRun, commit: &str) -> ProgramOutput {
-    let (folder, summary, sarif) = (ci("."), pushed.at("summary.md"), pushed.at("action.sarif"));
+    let folder = ci(".");
+    let summary = pushed.at("summary.md");
+    let sarif = pushed.at("action.sarif");
     let log = pushed.at("tips");
     let [folder, summary, sarif, log] = [&folder, &summary, &sarif, &log].map(|path| path.display().to_string());
     let own = [
@@ -211,12 +213,14 @@ fn the_steps_of_action_and_template_judge_what_was_pushed() {
 fn a_branch_that_is_cut_off_falls_where_its_tips_are_kept() {
     let pushed = PushedRun::new();
     let remote = |args: &[&str]| pushed.play.repo.git(&[&["--git-dir", "../../remote.git"], args].concat());
-    let (branch, log) = (&pushed.branch, pushed.at("tips"));
+    let branch = &pushed.branch;
+    let log = pushed.at("tips");
     let judge = |options: &str| pushed.verify(&format!("--ref {branch} --tip-log '{}' {options}", log.display()));
     let unknown = judge("");
     assert!(unknown.exits(1).stderr.contains("touch "), "one that is gone is not taken for empty: {}", unknown.stderr);
     fs::write(&log, "").expect("it can be written");
-    let (last, before) = (remote(&["rev-parse", branch]), remote(&["rev-parse", &format!("{branch}~1")]));
+    let last = remote(&["rev-parse", branch]);
+    let before = remote(&["rev-parse", &format!("{branch}~1")]);
     judge("").exits(0);
     judge("").exits(0);
     assert_eq!(fs::read_to_string(&log).expect("it is there"), format!("play {last}\n"));
@@ -240,7 +244,8 @@ fn a_branch_that_is_cut_off_falls_where_its_tips_are_kept() {
 #[test]
 fn the_branch_that_is_judged_does_not_choose_what_is_looked_at() {
     let pushed = PushedRun::new();
-    let (branch, forged) = (&pushed.branch, pushed.forge());
+    let branch = &pushed.branch;
+    let forged = pushed.forge();
     pushed.verify(&format!("--ref {branch} --since main")).exits(10);
     for own in ["runner/play", "runner/other", "refs/heads/runner/play", &forged] {
         let refused = pushed.verify(&format!("--ref {branch} --since {own}"));

@@ -98,7 +98,8 @@ fn assert_same(one: &RunPlay, other: &RunPlay) {
 
 #[test]
 fn same_repository_and_script_make_the_same_run() {
-    let (one, other) = (play(PLAIN), play(PLAIN));
+    let one = play(PLAIN);
+    let other = play(PLAIN);
     assert_eq!(one.repo.git(&["rev-parse", "main"]), other.repo.git(&["rev-parse", "main"]));
     assert_same(&one, &other);
 }
@@ -117,7 +118,9 @@ mod slow {
         };
         // The library does not support shared permissions, so git is used for everything about the work tree.
         let by_git = PlayWorld { git: &[["core.sharedRepository", "group"]], ..PLAIN };
-        let (by_library, far, by_git) = (play(PLAIN), play(far), play(by_git));
+        let by_library = play(PLAIN);
+        let far = play(far);
+        let by_git = play(by_git);
         assert_same(&by_library, &far);
         // The folders of objects show who wrote them.
         let is_shared = |play: &RunPlay| {

@@ -25,7 +25,8 @@ fn assert_forecast_holds(play: &RunPlay, name: &str) {
     assert_eq!(ending["verdict"], receipt.verdict());
     let attempts = format!("{}/{}", ending["attempts"], ending["max_attempts"]);
     assert_eq!(receipt.trailer("Runner-Attempts"), Some(attempts.as_str()));
-    let (before, after) = (nodes(play, &reply["commit"]), nodes(play, &play.repo.head().into()));
+    let before = nodes(play, &reply["commit"]);
+    let after = nodes(play, &play.repo.head().into());
     let passes: Vec<&String> =
         after.iter().filter(|(id, passes)| **passes && before.get(*id) == Some(&false)).map(|(id, _)| id).collect();
     assert_eq!(sorted_ids(&ending["passes"]), passes, "after {name}");
@@ -37,7 +38,8 @@ fn assert_forecast_holds(play: &RunPlay, name: &str) {
 /// The nodes in the tree of a commit, and whether they pass.
 fn nodes(play: &RunPlay, commit: &Value) -> BTreeMap<String, bool> {
     let tree = play.repo.tree(commit.as_str().expect("a commit"));
-    let (mut nodes, mut left) = (BTreeMap::new(), vec![tree.root]);
+    let mut nodes = BTreeMap::new();
+    let mut left = vec![tree.root];
     while let Some(node) = left.pop() {
         nodes.insert(node.id, node.passes);
         left.extend(node.children);

@@ -106,7 +106,8 @@ impl BranchForge {
 
     fn run_verify(&self, pieces: &[BranchCommit]) -> ProgramOutput {
         let base = self.play.repo.run_state("HEAD").base.expect("a run has a base");
-        let (mut parent, mut renamed) = (base, Vec::<(String, String)>::new());
+        let mut parent = base;
+        let mut renamed = Vec::<(String, String)>::new();
         let honest = pieces.iter().zip(&self.pieces).take_while(|(piece, honest)| piece == honest).count();
         if let Some(last) = honest.checked_sub(1) {
             self.pieces[last].id.clone_into(&mut parent);
@@ -313,8 +314,9 @@ fn forge_bookkeeping(forge: &BranchForge) {
 }
 
 fn forge_messages(forge: &BranchForge) {
-    let (red, retry, accepted) =
-        (forge.index_of("iter 0001"), forge.index_of("iter 0003"), forge.index_of("iter 0002"));
+    let red = forge.index_of("iter 0001");
+    let retry = forge.index_of("iter 0003");
+    let accepted = forge.index_of("iter 0002");
     let says = |at: usize, old: &str, new: &str| {
         assert!(forge.pieces[at].message.contains(old), "{}", forge.pieces[at].message);
         forge.with_change(at, |piece| piece.message = piece.message.replace(old, new))
@@ -436,7 +438,9 @@ fn forge_files(forge: &BranchForge) {
 }
 
 fn forge_people_and_milestones(forge: &BranchForge) {
-    let (hand, resume, start) = (forge.index_of("Say when"), forge.index_of("resume run"), forge.index_of("start run"));
+    let hand = forge.index_of("Say when");
+    let resume = forge.index_of("resume run");
+    let start = forge.index_of("start run");
     let passes = forge.with_json::<TaskTree>(hand, TREE, |tree| node(tree, "c2").passes = true);
     forge.assert_finds("a person who sets passes", &passes, violation(Rule::Passes, "node c2"));
     let mut kept = passes.clone();

@@ -42,7 +42,8 @@ fn a_fork_takes_over_tree_attempts_and_feedback_and_is_asked_the_same() {
     let receipt = runner_testkit::ReceiptCommit::read(&play.repo, &start);
     assert_eq!(receipt.trailer("Runner-From"), Some(from.as_str()));
     assert_eq!(receipt.body, "Forked from iteration 0002 of run play.");
-    let (before, after) = (play.repo.run_state(&from), play.repo.run_state(&start));
+    let before = play.repo.run_state(&from);
+    let after = play.repo.run_state(&start);
     assert_eq!((after.run_id.as_deref(), after.base.as_ref()), (Some("again"), Some(&from)));
     assert_eq!((after.next_iter, after.usage, after.narrowed), (before.next_iter, before.usage, before.narrowed));
     assert_eq!(play.repo.feedback(&start), play.repo.feedback(&from));

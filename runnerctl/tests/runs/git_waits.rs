@@ -15,7 +15,8 @@ const SOON: Duration = Duration::from_secs(20);
 #[test]
 fn a_filter_that_never_answers_is_named_and_keeps_nobody_waiting() {
     let play = RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 1"));
-    let (filter, hang) = (play.home.path().join("hangs"), play.home.path().join("hang"));
+    let filter = play.home.path().join("hangs");
+    let hang = play.home.path().join("hang");
     fs::write(&filter, format!("#!/bin/sh\n[ ! -e '{}' ] || sleep 1000\ncat\n", hang.display())).expect("a program");
     fs::set_permissions(&filter, fs::Permissions::from_mode(0o755)).expect("it can be run");
     play.repo.git(&["config", "filter.hangs.clean", &filter.display().to_string()]);

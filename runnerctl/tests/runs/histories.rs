@@ -127,7 +127,8 @@ fn what_stands_in_the_place_of_the_task_tree_must_be_the_file() {
 fn a_message_that_git_reads_as_the_runners_is_not_a_persons() {
     let play = play_two();
     let tree = play.repo.git(&["rev-parse", "HEAD^{tree}"]);
-    let (honest, last) = (play.repo.head(), play.repo.git(&["log", "-1", "--format=%B"]));
+    let honest = play.repo.head();
+    let last = play.repo.git(&["log", "-1", "--format=%B"]);
     let claiming = [
         Vec::from(last.replace('\n', "\r\n")),
         [last.as_bytes(), b"\xff"].concat(),
@@ -138,7 +139,8 @@ fn a_message_that_git_reads_as_the_runners_is_not_a_persons() {
     ];
     for message in &claiming {
         play.repo.git(&["update-ref", BRANCH, &commit(&play, &tree, message)]);
-        let (report, shown) = (audit(&play, &repo_path(&play)), String::from_utf8_lossy(message));
+        let report = audit(&play, &repo_path(&play));
+        let shown = String::from_utf8_lossy(message);
         assert_eq!(rules(&report), [(Severity::Violation, AuditRule::Form)], "{shown}");
         play.repo.git(&["update-ref", BRANCH, &honest]);
     }
@@ -152,7 +154,8 @@ fn a_message_that_git_reads_as_the_runners_is_not_a_persons() {
     ];
     for message in persons {
         play.repo.git(&["update-ref", BRANCH, &commit(&play, &tree, message)]);
-        let (report, shown) = (audit(&play, &repo_path(&play)), String::from_utf8_lossy(message));
+        let report = audit(&play, &repo_path(&play));
+        let shown = String::from_utf8_lossy(message);
         assert_eq!((rules(&report), report.people.len()), (Vec::new(), 1), "{shown}");
         play.repo.git(&["update-ref", BRANCH, &honest]);
     }
@@ -161,7 +164,8 @@ fn a_message_that_git_reads_as_the_runners_is_not_a_persons() {
 #[test]
 fn a_message_that_ends_for_git_before_its_end_is_no_receipt() {
     let mut play = play_two();
-    let (tree, last) = (play.repo.git(&["rev-parse", "HEAD^{tree}"]), play.repo.git(&["log", "-1", "--format=%B"]));
+    let tree = play.repo.git(&["rev-parse", "HEAD^{tree}"]);
+    let last = play.repo.git(&["log", "-1", "--format=%B"]);
     let whole = play.repo.git(&["cat-file", "commit", &commit(&play, &tree, last.as_bytes())]);
     let file = play.home.path().join("commit");
     fs::write(&file, format!("{whole}\n\0and more\n")).expect("a file in the home can be written");

@@ -136,7 +136,8 @@ fn a_hook_whose_program_is_not_there_is_refused_before_anything_begins() {
     let refused = called.home.ctl_in(&called.repo, &["start", "--yes"]);
     assert_ne!(refused.code, 0);
     let (before, _) = config.split_once("on_stop = ").expect("the key is set");
-    let (line, column) = (before.lines().count() + 1, "on_stop = ".len() + 1);
+    let line = before.lines().count() + 1;
+    let column = "on_stop = ".len() + 1;
     let place =
         format!(".runner/state/config.toml:{line}:{column}: hooks.on_stop: cannot find the program `no-such-program`");
     assert!(refused.stderr.contains(&place), "{}", refused.stderr);

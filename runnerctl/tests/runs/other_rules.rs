@@ -15,7 +15,8 @@ fn play_with_rules(named: &str) -> RunPlay {
     play.run().exits(4);
     let base = play.repo.run_state("HEAD").base.expect("a run has a base");
     let commits = play.repo.git(&["rev-list", "--reverse", "--first-parent", &format!("{base}..HEAD")]);
-    let (mut parent, mut renamed) = (base, Vec::new());
+    let mut parent = base;
+    let mut renamed = Vec::new();
     for commit in commits.lines() {
         let message = play.repo.git(&["log", "-1", "--format=%B", commit]).replace(" rules=1\n", &format!("{named}\n"));
         let message = renamed.iter().fold(message, |text, (old, new): &(&str, String)| text.replace(old, new));
@@ -29,7 +30,8 @@ fn play_with_rules(named: &str) -> RunPlay {
 /// Asserts that each of these is refused with a message, and changes nothing.
 #[track_caller]
 fn assert_refused(play: &RunPlay, commands: &[&[&str]], reason: &str) {
-    let (tip, branches) = (play.repo.head(), play.repo.refs("refs/heads/"));
+    let tip = play.repo.head();
+    let branches = play.repo.refs("refs/heads/");
     for command in commands {
         let output = play.home.ctl_in(&play.repo, command);
         let text = format!("{}{}", output.exits(6).stdout, output.stderr);

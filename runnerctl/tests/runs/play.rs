@@ -77,7 +77,8 @@ impl RunPlay {
     /// The sample tree, with clocks controlled by the test.
     pub(crate) fn with_clock(configure: impl FnOnce(Config) -> Config) -> (Self, FakeClock) {
         let home = Home::new();
-        let (clock, repo) = (FakeClock::new(&home), home.repo_with_tree("one", &sample(), configure));
+        let clock = FakeClock::new(&home);
+        let repo = home.repo_with_tree("one", &sample(), configure);
         (Self { daemon: Some(clock.daemon(&home)), repo, home }, clock)
     }
 

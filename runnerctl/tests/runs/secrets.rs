@@ -118,7 +118,8 @@ fn secret_of_the_guards_is_not_the_agents_nor_the_other_way_round() {
     let _daemon = home.daemon();
     home.run(&repo, &["-m", "Do it"]);
     let read = |name: &str| fs::read_to_string(repo.script().folder().join(name)).expect("a program has looked");
-    let (agent, guard) = (read("agent-env"), read("guard-env"));
+    let agent = read("agent-env");
+    let guard = read("guard-env");
     assert!(agent.contains(KEY) && !agent.contains(PASSWORD), "{agent}");
     assert!(guard.contains(PASSWORD) && !guard.contains(KEY), "{guard}");
     assert!(!guard.contains("RUNNER_OUTPUT="), "{guard}");

@@ -177,7 +177,8 @@ fn what_a_signature_is_of_is_told_so_that_others_can_check_it() {
     let armored = format!("-----BEGIN SSH SIGNATURE-----\n{base64}\n-----END SSH SIGNATURE-----\n");
     fs::write(waiting.path("sig"), armored).expect("it can be written");
     fs::write(waiting.path("text"), &review.text).expect("it can be written");
-    let (signers, sig) = (waiting.path("ann.reviewers"), waiting.path("sig"));
+    let signers = waiting.path("ann.reviewers");
+    let sig = waiting.path("sig");
     let mut keygen = Command::new("ssh-keygen");
     keygen.args(["-Y", "verify", "-n", "runner-review", "-f", &signers, "-I", "ann@example.org", "-s", &sig]);
     let text = fs::File::open(waiting.path("text")).expect("it is there");
@@ -232,7 +233,8 @@ fn a_word_of_somebody_else_or_on_something_else_does_not_count() {
 #[test]
 fn a_word_is_about_the_iteration_though_commits_are_between_and_a_fork_has_it_too() {
     let waiting = WaitingReview::new();
-    let (repo, client) = (&waiting.play.repo, waiting.play.client());
+    let repo = &waiting.play.repo;
+    let client = waiting.play.client();
     waiting.set_signing(KEY, &waiting.path("ann"));
     waiting.ctl(&["cancel"]).exits(0);
     waiting.ctl(&["fork", "--from", "1", "--id", "again"]).exits(0);

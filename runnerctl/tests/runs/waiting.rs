@@ -66,7 +66,8 @@ fn service_that_stays_out_is_asked_after_longer_and_longer_times() {
         };
         let run = client.wait_until(play.repo.path(), is_pending);
         let wait = Timestamp::now().duration_until(run.wait_until.expect("it says until when"));
-        let (least, most) = (SignedDuration::from_secs(60 * minutes - 30), SignedDuration::from_secs(60 * minutes));
+        let least = SignedDuration::from_secs(60 * minutes - 30);
+        let most = SignedDuration::from_secs(60 * minutes);
         assert!(wait > least && wait <= most, "{minutes}: {wait}");
         play.home.ctl_in(&play.repo, &["pause"]).exits(0);
         play.home.ctl_in(&play.repo, &["resume"]).exits(0);

@@ -56,8 +56,8 @@ pub fn list_known(config: &RepoConfig, env: &BTreeMap<String, String>) -> Vec<Ex
     let kinds = [ExecutorKind::Codex, ExecutorKind::Claude, ExecutorKind::Opencode, ExecutorKind::Gemini];
     let executors = kinds.into_iter().map(|kind| config.executor.work.for_fallback(kind));
     let is_installed = |executor: &Executor| {
-        let (program, env) =
-            (super::session_program(executor).name, session_environment(executor, &config.env.agent, env));
+        let program = super::session_program(executor).name;
+        let env = session_environment(executor, &config.env.agent, env);
         find_program(program.as_ref(), Path::new("/"), &env).is_ok()
     };
     executors.filter(is_installed).collect()

@@ -204,8 +204,8 @@ fn session_failure<A>(
         | SessionEndKind::Misconfigured { .. }
         | SessionEndKind::ContextExceeded { .. } => matched.map(|known| known.failure.class),
     };
-    let (signature, until) =
-        (matched.and_then(|known| known.signature.clone()), matched.and_then(|known| known.failure.until));
+    let signature = matched.and_then(|known| known.signature.clone());
+    let until = matched.and_then(|known| known.failure.until);
     let shown = evidence.record_lines();
     (class.is_some() || !shown.is_empty()).then_some(SessionFailure { class, signature, until, evidence: shown })
 }

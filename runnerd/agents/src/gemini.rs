@@ -93,7 +93,8 @@ impl AgentBackend for GeminiBackend {
 
     fn plan_launch(&self, order: &LaunchRequest<'_>) -> LaunchPlan {
         let mut env = vec![("GEMINI_TELEMETRY_ENABLED".into(), "false".into())];
-        let (mut files, mut links) = (Vec::new(), Vec::new());
+        let mut files = Vec::new();
+        let mut links = Vec::new();
         if let Some(home) = order.home {
             env.push((HOME_VARIABLE.into(), home.into()));
             let own = home.join(FOLDER);

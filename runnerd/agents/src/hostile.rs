@@ -29,7 +29,8 @@ const KINDS: [(&str, ExecutorKind); 4] = [
 /// Panics if it does.
 pub fn stream(input: &[u8]) {
     let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
-    let (kind, stream) = (&input[..end], input.get(end + 1..).unwrap_or_default());
+    let kind = &input[..end];
+    let stream = input.get(end + 1..).unwrap_or_default();
     let Some((name, kind)) = KINDS.into_iter().find(|(name, _)| name.as_bytes() == kind) else { return };
     let (whole, steps) = read_stream(name, kind, stream, stream.len());
     for piece in [1, 7, 4096] {
@@ -53,8 +54,9 @@ fn read_stream(name: &str, kind: ExecutorKind, stream: &[u8], piece: usize) -> (
         output: nowhere,
         form: AnswerForm::Answer,
     };
-    let (mut reader, mut lines, mut steps) =
-        (backend_for(kind).output_reader(&order), LineSplitter::default(), Vec::new());
+    let mut reader = backend_for(kind).output_reader(&order);
+    let mut lines = LineSplitter::default();
+    let mut steps = Vec::new();
     for part in stream.chunks(piece.max(1)) {
         lines.push(part, |line| steps.extend(reader.read_line(line)));
     }

@@ -84,7 +84,8 @@ mod tests {
     use super::*;
 
     fn split_chunks(chunks: &[&[u8]]) -> Vec<Vec<u8>> {
-        let (mut lines, mut taken) = (LineSplitter::default(), Vec::new());
+        let mut lines = LineSplitter::default();
+        let mut taken = Vec::new();
         for chunk in chunks {
             lines.push(chunk, |line| taken.push(line.to_vec()));
         }

@@ -98,7 +98,8 @@ impl AgentBackend for OpencodeBackend {
         let switches = FIXED_SWITCHES.map(|name| (name.into(), "1".into()));
         let settings = ("OPENCODE_CONFIG_CONTENT".into(), session_settings(order.executor).to_string().into());
         let mut env: Vec<(OsString, OsString)> = switches.into_iter().chain([settings]).collect();
-        let (mut files, mut links) = (Vec::new(), Vec::new());
+        let mut files = Vec::new();
+        let mut links = Vec::new();
         if let Some(home) = order.home {
             let config = home.join("config");
             let own = config.join(INFO.program);

@@ -31,7 +31,8 @@ impl OutputRouter {
         output: Option<(PathBuf, AnswerForm)>,
         activity: Option<mpsc::Sender<Activity>>,
     ) -> Self {
-        let (lines, error_lines) = (LineSplitter::default(), LineSplitter::default());
+        let lines = LineSplitter::default();
+        let error_lines = LineSplitter::default();
         Self { reader, lines, error_lines, errors: StreamTail::new(MAX_ERRORS), output, activity }
     }
 

@@ -109,7 +109,8 @@ async fn run_backend<A: SessionAnswer + Clone>(
     session.budget = session.budget.saturating_sub(probe_time);
     let blank = SessionEnd { agent: format!("{}{version}", blank.agent), ..blank.clone() };
     let order = session.launch_request(A::FORM, created.as_ref().map(|_| dirs.home()));
-    let (launch, reader) = (backend.plan_launch(&order), backend.output_reader(&order));
+    let launch = backend.plan_launch(&order);
+    let reader = backend.output_reader(&order);
     block_in_place(|| session_home::write_files(&launch))?;
     let file = (!launch.is_structured).then(|| (session.output.clone(), A::FORM));
     let mut router = OutputRouter::new(reader, file, session.activity_sender.clone());
@@ -119,7 +120,8 @@ async fn run_backend<A: SessionAnswer + Clone>(
         kind: session.executor.kind,
         zone: zone::session_zone(&session.env),
     };
-    let (mark, lock) = (session.mark.clone(), session.lock.clone());
+    let mark = session.mark.clone();
+    let lock = session.lock.clone();
     let mut report =
         runner_process::run_program(controls.launcher, program_spec(session, launch, &mut router), controls.stop)
             .await?;

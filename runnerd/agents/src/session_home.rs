@@ -137,7 +137,8 @@ mod tests {
     /// Prepares a session of a kind for a person whose file is this.
     fn prepare_session(kind: ExecutorKind, file: &str, what: &str) -> Result<Option<bool>, SpawnError> {
         let folder = tempfile::tempdir().unwrap();
-        let (person, own) = (folder.path().join("person"), folder.path().join("own"));
+        let person = folder.path().join("person");
+        let own = folder.path().join("own");
         fs::create_dir_all(person.join(file).parent().unwrap()).unwrap();
         fs::create_dir(&own).unwrap();
         plant(what, &person.join(file));
@@ -177,7 +178,8 @@ mod tests {
         };
         for kind in [ExecutorKind::Codex, ExecutorKind::Claude, ExecutorKind::Gemini, ExecutorKind::Opencode] {
             let folder = tempfile::tempdir().unwrap();
-            let (person, own) = (folder.path().join("person"), folder.path().join("own"));
+            let person = folder.path().join("person");
+            let own = folder.path().join("own");
             fs::create_dir(&own).unwrap();
             for name in [".codex", ".claude", ".gemini", ".config", ".local"] {
                 fs::create_dir_all(person.join(name)).unwrap();

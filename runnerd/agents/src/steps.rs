@@ -19,7 +19,8 @@ pub fn bound_step(step: &Activity) -> Activity {
 /// Returns the steps in complete lines of output; `offset` is the position of the output in its file.
 pub fn parse_steps(kind: ExecutorKind, output: &[u8], offset: u64) -> Vec<ActivityStep> {
     let Some(mut reader) = backends::backend_for(kind).replay_reader() else { return Vec::new() };
-    let (mut steps, mut at) = (Vec::new(), offset);
+    let mut steps = Vec::new();
+    let mut at = offset;
     for line in output.split_inclusive(|byte| *byte == b'\n') {
         if let Some(step) = reader.read_line(line.strip_suffix(b"\n").unwrap_or(line)) {
             steps.push(ActivityStep { offset: at, activity: bound_step(&step) });

@@ -74,7 +74,8 @@ pub fn list_changes(text: &str, file: &Path) -> Result<BTreeMap<String, String>,
 /// Returns the keys whose values differ between two texts; all keys of the other if one cannot be read.
 pub fn changed_keys(base: &str, text: &str) -> Vec<String> {
     let read = |text: &str| list_settings(text, Path::new("")).unwrap_or_default();
-    let (before, after) = (read(base), read(text));
+    let before = read(base);
+    let after = read(text);
     let value =
         |of: &[SettingEntry], key: &str| of.iter().find(|found| found.key == key).and_then(|found| found.value.clone());
     let mut keys: Vec<String> = before.iter().chain(&after).map(|setting| setting.key.clone()).collect();

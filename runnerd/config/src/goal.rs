@@ -278,7 +278,8 @@ impl Goal {
     }
 
     fn replace_value(&self, value: &Range<usize>, id: &str) -> String {
-        let (before, after) = (&self.text[..value.start], &self.text[value.end..]);
+        let before = &self.text[..value.start];
+        let after = &self.text[value.end..];
         let gap_before = if before.ends_with(':') { " " } else { "" };
         let gap_after = if after.starts_with('#') { " " } else { "" };
         format!("{before}{gap_before}\"{id}\"{gap_after}{after}")

@@ -127,7 +127,8 @@ fn glob_matches(pattern: &str, text: &str) -> bool {
     }
     // A wildcard for folders is recognized by what precedes it.
     let start = pattern[..literal].rfind('/').map_or(0, |slash| slash + 1);
-    let (pattern, text) = (&pattern[start..], &text[start..]);
+    let pattern = &pattern[start..];
+    let text = &text[start..];
     let tokens = tokenize(pattern);
     let mut states = vec![false; tokens.len() + 1];
     enter_state(&tokens, &mut states, 0);

@@ -276,7 +276,8 @@ pub fn parse(text: &str, file: &Path) -> Result<RepoConfig, ConfigError> {
     let source = ConfigSource { text, file };
     let config: RepoConfig = parse::parse_typed(table::REPOSITORY, &DEFAULTS, source)?;
     if let Some((section, name)) = find_missing_command(&config.executor) {
-        let (value, needed) = (ExecutorKind::Command.as_str(), "executor.command".to_owned());
+        let value = ExecutorKind::Command.as_str();
+        let needed = "executor.command".to_owned();
         let problem = |key| ConfigProblem::Requires { key, value, needed };
         return Err(error_in_section(source, (section, name), problem));
     }

@@ -254,7 +254,8 @@ impl BranchAudit {
     }
 
     fn audit_person_commit(&mut self, header: &CommitHeader, CommitInput { diff, parsed }: CommitInput<'_>) {
-        let (changes, before) = (&diff.changes, self.state.clone());
+        let changes = &diff.changes;
+        let before = self.state.clone();
         self.apply_changes(changes, parsed);
         if let Some(run) = commands::check(header, changes, &before, &self.state, &mut self.findings) {
             self.check_commit_form(header, &run);
@@ -418,7 +419,8 @@ impl BranchAudit {
             }
         };
         let parent = header.parents.first().map_or("none", String::as_str);
-        let (before, net) = (&session.from, &session.net_diff);
+        let before = &session.from;
+        let net = &session.net_diff;
         let accepted = session.accepted.as_ref();
         let parent_receipt = self.plan.receipt_before(self.last_position());
         let step = |milestone| MarkerAudit {

@@ -126,8 +126,10 @@ mod tests {
     use super::*;
 
     fn point(commit: &str, files: &str, known: Option<i32>) -> BisectPoint {
-        let (commit, files) = (commit.to_owned(), files.to_owned());
-        let (subject, kind) = (String::new(), PointKind::Iteration);
+        let commit = commit.to_owned();
+        let files = files.to_owned();
+        let subject = String::new();
+        let kind = PointKind::Iteration;
         BisectPoint { commit, files, kind, subject, iter: None, node: None, title: None, from: None, known }
     }
 

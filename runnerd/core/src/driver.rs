@@ -199,7 +199,9 @@ mod tests {
 
     #[test]
     fn a_run_is_taken_over_at_once_by_the_next_attempt_after_a_release_or_when_asked() {
-        let (first, second, other) = (driver("1", 0), driver("1", 1), driver("2", 0));
+        let first = driver("1", 0);
+        let second = driver("1", 1);
+        let other = driver("2", 0);
         let held = ClaimState::By(first.clone());
         assert_eq!(decide_takeover(&ClaimState::Unclaimed, &request(&other, 0)), TakeoverDecision::Now);
         assert_eq!(decide_takeover(&held, &request(&second, 0)), TakeoverDecision::Now);
@@ -212,7 +214,8 @@ mod tests {
 
     #[test]
     fn others_wait_until_the_tip_has_stood_still_longer_than_an_iteration() {
-        let (first, other) = (driver("1", 0), driver("2", 7));
+        let first = driver("1", 0);
+        let other = driver("2", 7);
         for (taker, minutes, expected) in [
             (&other, 0, TakeoverDecision::After(SignedDuration::from_mins(35))),
             (&other, 34, TakeoverDecision::After(SignedDuration::from_mins(1))),

@@ -42,7 +42,8 @@ pub fn check_added_trees<E>(
     new: TreeId,
     mut read: impl FnMut(&TreeId) -> Result<Option<Vec<u8>>, E>,
 ) -> Result<Vec<PathFault>, E> {
-    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
     let mut folders = vec![TreePair { path: Vec::new(), depth: 0, before: old, id: new }];
     while let Some(folder) = folders.pop() {
         let pair = (folder.before.clone(), folder.id.clone());

@@ -180,8 +180,10 @@ pub fn build_prompt(input: &PromptInput<'_>) -> Prompt {
 ///
 /// The sections that change least come first, so that two prompts of a run share the longest possible beginning.
 fn work_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<String>) {
-    let (rules, answer) = (fixed_sections::rules_section(input), fixed_sections::answer_section(input));
-    let (role, node) = (fixed_sections::role_section(input), fixed_sections::node_section(input));
+    let rules = fixed_sections::rules_section(input);
+    let answer = fixed_sections::answer_section(input);
+    let role = fixed_sections::role_section(input);
+    let node = fixed_sections::node_section(input);
     let scope = fixed_sections::scope_section(input);
     let (checks, room) = checks_section(input, [&rules, &answer, &role, &node].into_iter().chain(&scope));
     let (notes, shown) = fixed_sections::notes_section(input, LIST_LIMIT.min(room));
@@ -210,7 +212,8 @@ fn work_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<St
 
 /// The sections for a session that reviews.
 fn review_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<String>) {
-    let (role, answer) = (fixed_sections::role_section(input), fixed_sections::answer_section(input));
+    let role = fixed_sections::role_section(input);
+    let answer = fixed_sections::answer_section(input);
     let node = fixed_sections::node_section(input);
     let (checks, room) = checks_section(input, [&role, &answer, &node]);
     let criteria = fixed_sections::criteria_section(input, LIST_LIMIT.min(room));

@@ -103,7 +103,9 @@ pub(super) fn is_intact(objects: &Path, id: &ObjectId) -> bool {
 /// Returns the hash of a loose object's content, which is its name if it is whole. Reads through a fixed buffer.
 fn hash_loose_object(object: &Path, kind: gix::hash::Kind) -> io::Result<ObjectId> {
     let mut packed = BufReader::new(File::open(object)?);
-    let (mut state, mut hasher, mut chunk) = (Decompress::default(), gix::hash::hasher(kind), vec![0; CHUNK_BYTES]);
+    let mut state = Decompress::default();
+    let mut hasher = gix::hash::hasher(kind);
+    let mut chunk = vec![0; CHUNK_BYTES];
     loop {
         match inflate::read(&mut packed, &mut state, &mut chunk)? {
             0 => return hasher.try_finalize().map_err(io::Error::other),

@@ -292,7 +292,8 @@ fn describe_ref(name: &str) -> String {
 
 /// Returns what a person can do about the reference that is in the way.
 fn ref_conflict_remedy(path: &Path, existing: &str, free: Option<&str>) -> String {
-    let (place, existing_name) = (path.display().to_string(), short_ref_name(existing));
+    let place = path.display().to_string();
+    let existing_name = short_ref_name(existing);
     match free {
         Some(free) => {
             format!("rename it: {}", shell::join_args(["git", "-C", &place, "branch", "-m", existing_name, free]))

@@ -98,13 +98,15 @@ mod tests {
     #[test]
     fn copy_has_content_mode_and_time_and_shares_nothing_that_can_be_written() {
         let folder = tempfile::tempdir().unwrap();
-        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        let from = folder.path().join("from");
+        let to = folder.path().join("to");
         fs::write(&from, "bytes").unwrap();
         fs::set_permissions(&from, Permissions::from_mode(0o4751)).unwrap();
         let long_ago = jiff::Timestamp::from_second(1_000_000_000).unwrap();
         File::options().write(true).open(&from).unwrap().set_modified(long_ago.into()).unwrap();
         assert_eq!(copy_file(&from, &to).unwrap(), 5);
-        let (old, new) = (fs::metadata(&from).unwrap(), fs::metadata(&to).unwrap());
+        let old = fs::metadata(&from).unwrap();
+        let new = fs::metadata(&to).unwrap();
         assert_eq!((new.mode() & 0o7777, new.mtime()), (0o751, 1_000_000_000));
         assert_ne!(old.ino(), new.ino());
         fs::write(&to, "other").unwrap();
@@ -114,7 +116,8 @@ mod tests {
     #[test]
     fn holes_stay_holes_and_all_else_is_copied() {
         let folder = tempfile::tempdir().unwrap();
-        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        let from = folder.path().join("from");
+        let to = folder.path().join("to");
         let file = File::create(&from).unwrap();
         file.write_all_at(b"start", 0).unwrap();
         file.write_all_at(b"middle", 32 << 20).unwrap();
@@ -126,7 +129,8 @@ mod tests {
         // If the file system has no holes, neither file has any.
         assert!(taken(&to) <= taken(&from), "{} blocks, and {}", taken(&to), taken(&from));
         for empty in [0, 1 << 20] {
-            let (hole, copied) = (File::create(&from).unwrap(), File::create(&to).unwrap());
+            let hole = File::create(&from).unwrap();
+            let copied = File::create(&to).unwrap();
             hole.set_len(empty).unwrap();
             copy_data(&File::open(&from).unwrap(), &copied, empty).unwrap();
             assert_eq!(fs::metadata(&to).unwrap().len(), empty);
@@ -136,7 +140,8 @@ mod tests {
     #[test]
     fn nothing_is_written_over_or_through_a_link() {
         let folder = tempfile::tempdir().unwrap();
-        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        let from = folder.path().join("from");
+        let to = folder.path().join("to");
         fs::write(&from, "bytes").unwrap();
         std::os::unix::fs::symlink(folder.path().join("elsewhere"), &to).unwrap();
         assert_eq!(copy_file(&from, &to).unwrap_err().kind(), io::ErrorKind::AlreadyExists);

@@ -82,7 +82,8 @@ mod tests {
 
     #[test]
     fn program_that_needs_privileges_is_in_no_user_namespace() {
-        let (user, privileged) = (offer(Some(NamespaceMode::WithUser)), offer(Some(NamespaceMode::Privileged)));
+        let user = offer(Some(NamespaceMode::WithUser));
+        let privileged = offer(Some(NamespaceMode::Privileged));
         assert_eq!([user.level_for(true), user.level_for(false)], [Containment::Pidns, Containment::Walk]);
         assert_eq!([privileged.level_for(true), privileged.level_for(false)], [Containment::Pidns; 2]);
     }

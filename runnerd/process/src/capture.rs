@@ -90,7 +90,8 @@ impl LogCapture {
     pub(super) async fn write_chunk(&mut self, chunk: &[u8]) {
         let up_to =
             |limit: u64| usize::try_from(limit.saturating_sub(self.total)).unwrap_or(usize::MAX).min(chunk.len());
-        let (head, part) = (up_to(self.head), up_to(self.cap));
+        let head = up_to(self.head);
+        let part = up_to(self.cap);
         self.append(&chunk[..head]).await;
         if head > 0 {
             let consumed = self.total + head as u64 - self.redactor.held_len() as u64;
@@ -345,7 +346,8 @@ mod tests {
     #[tokio::test]
     async fn link_in_the_place_of_the_log_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, victim) = (folder.path().join("log"), folder.path().join("victim"));
+        let path = folder.path().join("log");
+        let victim = folder.path().join("victim");
         std::fs::write(&victim, "precious").unwrap();
         std::os::unix::fs::symlink(&victim, &path).unwrap();
         let mut capture =

@@ -311,7 +311,9 @@ fn shim_order(launcher: &Launcher, spec: &ProgramSpec<'_>, began: Duration) -> R
 }
 
 fn refusal_error(step: StartStep, source: io::Error, order: &ShimOrder, shim: &Path) -> SpawnError {
-    let (lock, folder, program) = (&order.lock, &order.cwd, &order.program);
+    let lock = &order.lock;
+    let folder = &order.cwd;
+    let program = &order.program;
     match step {
         StartStep::Lock => SpawnError::Locked { path: lock.into() },
         StartStep::SetUp => SpawnError::classify(source, |source| shim_error(shim, source)),

@@ -250,7 +250,8 @@ mod tests {
 
     #[test]
     fn drain_ends_when_nobody_can_write_any_more_or_nobody_wants_to_wait() {
-        let (mut closed, mut stopped) = (watchdog(), watchdog());
+        let mut closed = watchdog();
+        let mut stopped = watchdog();
         for watchdog in [&mut closed, &mut stopped] {
             watchdog.record_leader_exit(ms(1_000));
         }

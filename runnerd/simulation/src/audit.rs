@@ -89,7 +89,8 @@ pub(crate) fn violations(report: &AuditReport) -> Vec<String> {
     let bad = report.findings.iter().filter(|finding| finding.severity == Severity::Violation);
     bad.map(|finding| {
         let commit: String = finding.commit.chars().take(8).collect();
-        let (rule, at) = (finding.rule, &finding.at);
+        let rule = finding.rule;
+        let at = &finding.at;
         format!("{commit} {:?} {rule:?} {at}: expected {}; found {}", finding.iter, finding.expected, finding.found)
     })
     .collect()

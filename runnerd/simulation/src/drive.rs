@@ -59,7 +59,8 @@ impl Course {
     /// Performs the effect of a phase; a stop may be requested meanwhile.
     fn attend(&mut self, begun: &Phase) -> Lived<Option<Phase>> {
         let effect = begun.effect();
-        let (mut phase, mut is_cut) = (begun.clone(), false);
+        let mut phase = begun.clone();
+        let mut is_cut = false;
         if let Some(cause) = self.comes_meanwhile()? {
             phase = self.take(phase, IterationEvent::Stop(cause))?;
             is_cut = phase.effect() != effect || self.is_leaving;

@@ -218,7 +218,8 @@ impl Course {
         let base = loaded.run_state.base.clone().unwrap_or_default();
         let is_code = |path: &String| !path.starts_with(".runner/") && !outside.contains(path);
         let has_earlier_code = || {
-            let (base, from) = (&self.repository.commit(&base).files, &self.repository.commit(&loaded.commit).files);
+            let base = &self.repository.commit(&base).files;
+            let from = &self.repository.commit(&loaded.commit).files;
             !outside.is_empty() && differing(base, from).any(|path| !path.starts_with(".runner/"))
         };
         let since_base = self.repository.changes().iter().any(is_code)
@@ -237,7 +238,8 @@ impl Course {
     }
 
     fn committed_since(&self, since: &str) -> Vec<String> {
-        let (before, after) = (&self.repository.commit(since).files, &self.repository.head().files);
+        let before = &self.repository.commit(since).files;
+        let after = &self.repository.head().files;
         differing(before, after).map(str::to_owned).collect()
     }
 

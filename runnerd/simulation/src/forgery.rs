@@ -345,7 +345,8 @@ impl Forgery {
         let found = |chain: &[Commit], at: usize| -> Option<String> {
             let from = read(&chain[at])?.from;
             let from = chain.iter().find(|commit| commit.id == from)?;
-            let (before, after) = (tree_of(from)?, tree_of(&chain[at])?);
+            let before = tree_of(from)?;
+            let after = tree_of(&chain[at])?;
             let leaves =
                 tree::walk(&after).into_iter().map(|placed| placed.node).filter(|node| node.is_leaf() && fits(node));
             let known = leaves.filter(|node| tree::find(&before, &node.id).is_some_and(fits));
@@ -405,7 +406,8 @@ impl Forgery {
         let Some(at) = self.place(|chain, at| chain[at + 1..].iter().any(|later| read(later).is_some())) else {
             return false;
         };
-        let (gone, before) = (self.chain.remove(at), self.chain[at - 1].id.clone());
+        let gone = self.chain.remove(at);
+        let before = self.chain[at - 1].id.clone();
         for later in &mut self.chain[at..] {
             later.message =
                 later.message.replace(&format!("Runner-From: {}", gone.id), &format!("Runner-From: {before}"));
@@ -416,7 +418,8 @@ impl Forgery {
     fn swap(&mut self) -> bool {
         let is_next = |chain: &[Commit], at: usize| chain.get(at + 1).is_some_and(|next| read(next).is_some());
         let Some(at) = self.place(is_next) else { return false };
-        let (first, second) = (self.chain[at].clone(), self.chain[at + 1].clone());
+        let first = self.chain[at].clone();
+        let second = self.chain[at + 1].clone();
         let from = |commit: &Commit| read(commit).map(|receipt| receipt.from).unwrap_or_default();
         let swapped = |commit: &Commit, id: &str, base: &str| Commit {
             id: id.to_owned(),
@@ -469,7 +472,8 @@ impl Forgery {
             from.is_some_and(|from| !text(from).is_empty()) && change(&text(&chain[at])) != text(&chain[at])
         };
         let Some(at) = self.place(fits) else { return false };
-        let (honest, forged) = (text(&self.chain[at], path), change(&text(&self.chain[at], path)));
+        let honest = text(&self.chain[at], path);
+        let forged = change(&text(&self.chain[at], path));
         for commit in &mut self.chain[at..] {
             if text(commit, path) == honest {
                 write(commit, path, &forged);

@@ -50,7 +50,8 @@ impl Course {
     /// Makes the start commit of a fork: a copy of the original start commit with another name.
     pub(crate) fn start_fork(&mut self, from: &Loaded) -> Lived<()> {
         let base = self.repository.tip.clone();
-        let (run_id, at) = (Some(self.run.to_owned()), Some(base.clone()));
+        let run_id = Some(self.run.to_owned());
+        let at = Some(base.clone());
         let state = RunState { run_id, base: at, ..(*from.run_state).clone() };
         self.repository.write(layout::RUN_STATE, json::to_canonical_json(&state).as_bytes());
         self.may_die()?;

@@ -152,7 +152,8 @@ impl Forgery {
         if !is_next {
             return false;
         }
-        let (before, gone) = (self.chain[at - 1].clone(), self.chain[at].id.clone());
+        let before = self.chain[at - 1].clone();
+        let gone = self.chain[at].id.clone();
         let elapsed = |commit: &Commit| state(commit).map_or(0, |state| state.elapsed_ms);
         let spent = elapsed(&self.chain[at]).saturating_sub(elapsed(&before));
         for later in &mut self.chain[at..] {

@@ -79,7 +79,8 @@ fn play_all<T: Send>(seeds: Range<u64>, play: impl Fn(u64) -> T + Sync) -> Vec<T
 #[test]
 #[expect(clippy::print_stdout, reason = "a person who chose the seeds wants to see the runs")]
 fn whatever_happens_in_a_run_every_promise_is_kept_and_the_audit_finds_nothing() {
-    let (seed, runs) = (number("SEED", 0), number("RUNS", RUNS));
+    let seed = number("SEED", 0);
+    let runs = number("RUNS", RUNS);
     let ends = play_all(seed..seed + runs, |seed| Course::play(seed, None).map(|course| (course.settled, course.seen)));
     let broken: Vec<&String> = ends.iter().filter_map(|end| end.as_ref().err()).collect();
     let shown: Vec<&str> = broken.iter().take(SHOWN).map(|broken| broken.as_str()).collect();

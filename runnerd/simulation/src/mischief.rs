@@ -73,7 +73,8 @@ impl Course {
     pub(crate) fn restore_outside(&mut self, from: &Loaded, after: After<'_>, exempt: &[String]) -> Lived<Vec<String>> {
         let scope = Scope::new(&from.config);
         let mut restored = self.live.outside.get(after.phase).cloned().unwrap_or_default();
-        let (work, held_back) = (&self.repository.work, self.repository.held_back());
+        let work = &self.repository.work;
+        let held_back = self.repository.held_back();
         let changes = differing(&from.files, work).filter(|path| !held_back.iter().any(|held| held == path));
         let change = |path: &str| ScopeChange {
             path: path.to_owned(),
@@ -127,7 +128,8 @@ impl Course {
     /// Saves tip and work tree under a reference.
     pub(crate) fn keep_everything(&mut self, after: After<'_>) -> Lived<()> {
         if self.mistake != Some(Mistake::RestoreWithoutRescue) {
-            let (tip, files) = (self.repository.tip.clone(), self.repository.work.clone());
+            let tip = self.repository.tip.clone();
+            let files = self.repository.work.clone();
             let rescue = self.repository.store(Some(tip), &format!("rescue: {}", after.phase), files);
             self.repository.keep(&format!("refs/runner/rescue/{:04}", after.iter), &rescue);
             self.may_die()?;

@@ -101,7 +101,8 @@ impl Course {
     /// Commits what a person has changed; a changed justfile is thereby accepted.
     pub(crate) fn commit_as_person(&mut self, message: &str) {
         let id = |files: &Files| files.get(JUSTFILE).map(|blob| blob.id.to_string());
-        let (before, now) = (id(&self.repository.head().files), id(&self.repository.work));
+        let before = id(&self.repository.head().files);
+        let now = id(&self.repository.work);
         // Commits made during a session belong to the session.
         let is_free = self
             .journal

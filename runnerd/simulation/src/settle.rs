@@ -118,7 +118,9 @@ impl Course {
         outcome: &IterationOutcome,
         (after, raw): (&StateAfter, Option<String>),
     ) -> Receipt {
-        let (task, session, guard) = (&outcome.work.task, outcome.work.session(), outcome.guard.as_ref());
+        let task = &outcome.work.task;
+        let session = outcome.work.session();
+        let guard = outcome.guard.as_ref();
         let node = tree::find(&after.tree, &task.node);
         let title = tree::find(&loaded.tree, &task.node).map_or("", |node| node.title.as_str());
         let changed: BTreeSet<&str> =

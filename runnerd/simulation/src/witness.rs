@@ -179,12 +179,15 @@ impl Witness {
 
     /// P5, P6: which nodes pass, and which are unchanged.
     fn passes(&self, before: &TaskTree, after: &TaskTree) -> Result<(), String> {
-        let (old, new) = (tree::index(before), tree::index(after));
+        let old = tree::index(before);
+        let new = tree::index(after);
         for (id, placed) in &new {
             let is_new = placed.node.passes && !old.get(id).is_some_and(|was| was.node.passes);
             let is_earned = *id == self.node && (self.is_earned() || self.is_approved());
             if is_new && placed.node.is_leaf() && !is_earned {
-                let (claim, guard, word) = (self.said, self.guard, &self.word);
+                let claim = self.said;
+                let guard = self.guard;
+                let word = &self.word;
                 let files = (&self.accepted, &self.found);
                 return Err(format!("P5: {id} passes; said {claim:?}, guard {guard:?} {files:?}, a person {word:?}"));
             }

@@ -177,7 +177,8 @@ impl BaseReader<'_> {
     }
 
     fn parse_config(&self, layout: &Layout) -> Result<RepoConfig, ErrorData> {
-        let (text, path) = (self.read_file(Layout::CONFIG)?.unwrap_or_default(), layout.config());
+        let text = self.read_file(Layout::CONFIG)?.unwrap_or_default();
+        let path = layout.config();
         let config = runner_config::decode_text(&text, &path).and_then(|text| runner_config::parse(text, &path));
         config.map_err(|error| invalid_config_error(&error))
     }

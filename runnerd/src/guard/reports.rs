@@ -154,7 +154,8 @@ mod tests {
     #[test]
     fn only_reports_that_the_guard_writes_are_read() {
         let home = tempfile::tempdir().expect("a directory");
-        let (root, reports) = (home.path(), home.path().join("out/reports"));
+        let root = home.path();
+        let reports = home.path().join("out/reports");
         fs::create_dir_all(&reports).expect("reports");
         fs::write(reports.join("old.xml"), junit("old")).expect("old");
         let future = SystemTime::now() + Duration::from_hours(24);

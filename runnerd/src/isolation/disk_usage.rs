@@ -34,7 +34,8 @@ pub fn free_bytes(path: &Path) -> Option<u64> {
 
 /// Returns a warning if the disk lacks space for a few more workspaces of this size.
 pub fn low_disk_warning(workspace: &Path) -> Option<String> {
-    let (taken, free) = (directory_bytes(workspace), free_bytes(workspace)?);
+    let taken = directory_bytes(workspace);
+    let free = free_bytes(workspace)?;
     let megabytes = |bytes: u64| bytes / 1_000_000;
     (free < taken.saturating_mul(SPARE_WORKSPACES)).then(|| {
         format!(

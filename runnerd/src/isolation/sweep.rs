@@ -116,7 +116,8 @@ impl OrphanReservation {
     /// interrupted. If the run has begun, it contains someone's work even without a record, and is left alone.
     pub fn remove(&self) {
         if !self.is_workspace_moved() && self.may_have_branch() {
-            let (run, place) = (&self.reservation.run, self.workspace_path.display());
+            let run = &self.reservation.run;
+            let place = self.workspace_path.display();
             tracing::warn!(run, %place, "a workspace without a record is not removed: its run has started");
             return;
         }

@@ -178,7 +178,8 @@ fn push_claim(job: &DriveJob, repository: &Repository, tip: &Id) -> Result<Optio
 ///
 /// The remote is checked afterwards: if it has accepted and lost the push, it is pushed again.
 pub(super) fn release_run(job: &DriveJob) -> Result<(), JobError> {
-    let (mut released, mut why) = (None::<Id>, "what it takes does not stay".to_owned());
+    let mut released = None::<Id>;
+    let mut why = "what it takes does not stay".to_owned();
     for _ in 0..MAX_RELEASE_ATTEMPTS {
         let Some(remote_tip) = job.remote.read_refs(&job.branch)?.tip else { return Ok(()) };
         job.remote.fetch(&job.branch)?;

@@ -23,7 +23,8 @@ pub(super) struct JobSignals {
 impl JobSignals {
     /// Starts listening.
     pub(super) fn listen(deadline: Deadline) -> io::Result<Self> {
-        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
         let (sender, count) = watch::channel(0_u32);
         tokio::spawn(async move {
             loop {

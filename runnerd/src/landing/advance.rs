@@ -95,7 +95,8 @@ fn recover_branch(pending: &PendingLanding, bind: impl Fn(Repository) -> Reposit
     work_tree.clear_branch_locks(&pending.branch)?;
     let now = repository.find_branch_tip(&pending.branch)?;
     let id = |text: &str| text.parse::<Id>().ok();
-    let (old, new) = (pending.old.as_deref().and_then(id), id(&pending.new));
+    let old = pending.old.as_deref().and_then(id);
+    let new = id(&pending.new);
     match (holder, old, new) {
         // It completed, or had no files to touch.
         (Some(holder), Some(old), Some(new))
@@ -137,7 +138,8 @@ fn suggest_fix(conflict: &WorktreeConflict) -> String {
         | WorktreeConflict::BranchSwitched { path, .. } => git(path, &["status"]),
         WorktreeConflict::Dirty { path, .. } => git(path, &["status", "--short"]),
         WorktreeConflict::FileInTheWay { path, file, blocked, .. } => {
-            let (from, blocked) = (path.join(file), path.join(blocked));
+            let from = path.join(file);
+            let blocked = path.join(blocked);
             let below = from.strip_prefix(&blocked).ok().filter(|below| below.parent().is_some());
             let aside = PathBuf::from(format!("{}.before-landing", blocked.display()));
             let aside = below.map_or_else(|| aside.clone(), |below| aside.join(below));

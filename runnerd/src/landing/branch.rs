@@ -98,7 +98,9 @@ impl RunBranch {
         let heads = self.plan.all_commits();
         let other_rules = self.plan.commits_of_other_rules().find(|(at, _)| beyond.contains(&heads[*at].id));
         if let Some((at, why)) = other_rules {
-            let (run, commit, why) = (self.run().to_owned(), heads[at].id.clone(), why.clone());
+            let run = self.run().to_owned();
+            let commit = heads[at].id.clone();
+            let why = why.clone();
             return Err(LandingRefusal::Rules { run, commit, why }.into());
         }
         let is_runners = |at: usize| self.plan.owner(at).is_some_and(|whose| whose.runner_commit().is_some());
@@ -171,7 +173,10 @@ fn find_proof_gap(report: &AuditReport) -> Option<(String, bool)> {
             0 => String::new(),
             more => format!(", and {more} more"),
         };
-        let (rule, at, expected, found) = (first.rule, &first.at, &first.expected, &first.found);
+        let rule = first.rule;
+        let at = &first.at;
+        let expected = &first.expected;
+        let found = &first.found;
         return Some((format!("{iter}{rule}, {at}: expected {expected}, found {found}{more}"), false));
     }
     report.unseen.first().map(|unseen| (format!("not checked: {unseen}"), true))

@@ -75,19 +75,22 @@ impl<'a> CommitMessageBuilder<'a> {
         let also = self.settled_commits(is_last);
         let landed: Vec<LandedTrailer> = also.into_iter().chain([landed.clone()]).collect();
         let message = |subject: MessageText<'_>, body: &[MessageText<'_>]| {
-            let (co_authors, git) = (&cut.co_authors, &self.git_version);
+            let co_authors = &cut.co_authors;
+            let git = &self.git_version;
             LandedMessage { subject, body, co_authors, git, landed: &landed, accepted }.compose()
         };
         match (of, &cut.node) {
             (Some(cuts), _) => {
                 let list: Vec<String> = cuts.iter().filter_map(|cut| self.format_line(cut)).collect();
-                let (goal, list) = (self.goal_body(), list.join("\n"));
+                let goal = self.goal_body();
+                let list = list.join("\n");
                 message(self.attribute_title(&self.tree.root), &[self.attribute_goal(&goal), MessageText::Agent(&list)])
             }
             (None, Some(node)) => {
                 let node = tree::find(&self.tree, node).ok_or(node);
                 let title = node.map_or_else(|id| MessageText::Agent(id), |node| self.attribute_title(node));
-                let (goal, summary) = (self.goal_body(), self.find_summary(cut).unwrap_or_default());
+                let goal = self.goal_body();
+                let summary = self.find_summary(cut).unwrap_or_default();
                 let goal = match node {
                     Ok(node) if self.is_root(node) => self.attribute_goal(&goal),
                     Ok(node) => MessageText::Agent(&node.goal),
@@ -96,7 +99,9 @@ impl<'a> CommitMessageBuilder<'a> {
                 message(title, &[goal, MessageText::Agent(&summary)])
             }
             (None, None) => {
-                let (subject, co_authors, git) = (MessageText::Person(""), &cut.co_authors, &self.git_version);
+                let subject = MessageText::Person("");
+                let co_authors = &cut.co_authors;
+                let git = &self.git_version;
                 let message = LandedMessage { subject, body: &[], co_authors, git, landed: &landed, accepted };
                 message.append_to(&own.unwrap_or_default())
             }

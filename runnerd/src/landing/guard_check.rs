@@ -58,7 +58,8 @@ fn commit_with_accepted(
     branch: &RunBranch,
     commit: &Id,
 ) -> Result<(Id, Vec<String>), LandError> {
-    let (repository, tip) = (site.repository, branch.target.tip);
+    let repository = site.repository;
+    let tip = branch.target.tip;
     let state = |error| VerifyError::State(Box::new(error));
     let departed = changed_files(repository, &load_state(repository, tip).map_err(state)?).map_err(state)?;
     let mut files = Vec::new();

@@ -67,7 +67,8 @@ pub fn audit_landed(site: &LandContext<'_>, branch: &str, tip: Id) -> Result<Lan
                 continue;
             }
         };
-        let (run, claim) = (landed.run.clone(), LandedClaim { commit, landed });
+        let run = landed.run.clone();
+        let claim = LandedClaim { commit, landed };
         let audited = match runs.entry(run) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
@@ -191,7 +192,8 @@ fn remake_at_tip(site: &LandContext<'_>, branch: &RunBranch, claim: &LandedClaim
         LandPlan { groups: landing.groups[..=last].to_vec(), last_change: landing.last_change.min(last), ..landing };
     let forms: &[LandForm] =
         if claim.commit.parents.len() > 1 { &[LandForm::Merge] } else { &[LandForm::Leaves, LandForm::Squash] };
-    let (mut nearest, mut is_near) = (RemakeResult::Unknown("its merge cannot be made again".to_owned()), false);
+    let mut nearest = RemakeResult::Unknown("its merge cannot be made again".to_owned());
+    let mut is_near = false;
     for form in forms {
         let made = match remake_form(site, branch, &landing, claim, *form, *before)? {
             RemakeResult::Remade(made) => made,

@@ -80,7 +80,8 @@ pub async fn prepare_landing(site: &LandContext<'_>, queue: &MergeQueue<'_>) -> 
 }
 
 fn skipped_run(run: &str, refusal: LandRefusal) -> RunLanding {
-    let (commits, notes) = (Vec::new(), Vec::new());
+    let commits = Vec::new();
+    let notes = Vec::new();
     RunLanding { run: run.to_owned(), outcome: LandOutcome::LeftOut, commits, refusal: Some(refusal), notes }
 }
 
@@ -176,7 +177,9 @@ fn check_ancestry(
     if site.repository.is_ancestor(&commit, tip)? {
         return Ok(());
     }
-    let (run, commit, onto) = (branch.run().to_owned(), commit.short(12), onto.to_owned());
+    let run = branch.run().to_owned();
+    let commit = commit.short(12);
+    let onto = onto.to_owned();
     Err(LandingRefusal::MissingAncestors { run, commit, onto }.into())
 }
 
@@ -207,7 +210,8 @@ fn already_landed(branch: &RunBranch, missing: &BranchGap) -> RunLanding {
             of: of.commit.clone(),
         })
     });
-    let (commits, run) = (newest.into_iter().collect(), branch.run().to_owned());
+    let commits = newest.into_iter().collect();
+    let run = branch.run().to_owned();
     RunLanding { run, outcome: LandOutcome::AlreadyLanded, commits, refusal: None, notes: Vec::new() }
 }
 

@@ -36,7 +36,8 @@ impl Resolution<'_> {
         }
         let folder = site.repository.read_runner_folder(&self.base)?;
         let tree = |commit: &Id| site.repository.replace_runner_folder(commit, &folder);
-        let (base, end) = (parse_id(&landing.base)?, parse_id(&settled.commit)?);
+        let base = parse_id(&landing.base)?;
+        let end = parse_id(&settled.commit)?;
         let merger = site.create_merger(&self.base)?;
         let merge = TreeMerge { base: tree(&base)?, ours: tree(&self.base)?, theirs: tree(&end)? };
         let (tree, conflicts) = match merger.merge(&merge)? {

@@ -73,7 +73,8 @@ impl<'a> RunMerge<'a> {
         let has_merged = self.has_merged_onto()?;
         match self.options.form {
             LandForm::Leaves if has_merged => {
-                let (run, onto) = (self.branch.run().to_owned(), self.onto.0.to_owned());
+                let run = self.branch.run().to_owned();
+                let onto = self.onto.0.to_owned();
                 Err(LandingRefusal::MergedBySession { run, onto }.into())
             }
             LandForm::Leaves => self.create_leaf_commits(),
@@ -84,7 +85,8 @@ impl<'a> RunMerge<'a> {
 
     /// Returns the tree of the whole run merged at once.
     pub(super) fn squash_tree(&self, has_merged: bool) -> Result<Id, LandError> {
-        let (base, last) = (self.merge_base(has_merged)?, self.last_commit()?);
+        let base = self.merge_base(has_merged)?;
+        let last = self.last_commit()?;
         match self.merge_span(&self.onto.1, MergeSpan { base: &base, end: &last, node: None })? {
             Ok(tree) => Ok(tree),
             Err(refusal) => Err(refusal.into()),
@@ -116,7 +118,8 @@ impl<'a> RunMerge<'a> {
     }
 
     fn create_leaf_commits(&self) -> Result<Vec<LandedCommit>, LandError> {
-        let (mut tip, mut base) = (self.onto.1, parse_id(&self.landing.base)?);
+        let mut tip = self.onto.1;
+        let mut base = parse_id(&self.landing.base)?;
         let mut commits = Vec::new();
         for cut in &self.landing.groups {
             let commit = parse_id(&cut.commit)?;
@@ -174,7 +177,8 @@ impl<'a> RunMerge<'a> {
             self.repository.read_runner_folder(if self.options.with_runner { cut } else { onto })?;
         let tree = |commit: &Id| self.repository.replace_runner_folder(commit, &folder);
         let merge = TreeMerge { base: tree(base)?, ours: tree(onto)?, theirs: tree(cut)? };
-        let (run, node) = (self.branch.run().to_owned(), node.map(str::to_owned));
+        let run = self.branch.run().to_owned();
+        let node = node.map(str::to_owned);
         Ok(match self.merger.merge(&merge)? {
             MergeResult::Clean(tree) => Ok(tree),
             MergeResult::Conflict { submodules: paths, .. } if !paths.is_empty() => {

@@ -54,7 +54,8 @@ fn create_stripped_commit(
     onto: Id,
 ) -> Result<Id, LandError> {
     let repository = site.repository;
-    let (base, last) = (parse_id(&landing.base)?, parse_id(last_commit(landing))?);
+    let base = parse_id(&landing.base)?;
+    let last = parse_id(last_commit(landing))?;
     let (parent, tree) = if repository.is_ancestor(&base, &onto)? {
         (base, repository.replace_runner_folder(&last, &repository.read_runner_folder(&base)?)?)
     } else {
@@ -73,7 +74,8 @@ fn create_stripped_commit(
         match site.create_merger(&parent)?.merge(&merge)? {
             MergeResult::Clean(tree) => (parent, tree),
             MergeResult::Conflict { paths, .. } => {
-                let (run, node) = (branch.run().to_owned(), None);
+                let run = branch.run().to_owned();
+                let node = None;
                 return Err(LandingRefusal::Conflict { run, node, paths, fits_as_squash: false }.into());
             }
         }
@@ -81,7 +83,8 @@ fn create_stripped_commit(
     let author = Identity::runner();
     let line = format!("{} <{}> 0 +0000", author.name, author.email);
     let message = format!("Everything that run {} has changed\n", branch.run());
-    let (parents, committer) = ([parent], repository.identity().unwrap_or(author));
+    let parents = [parent];
+    let committer = repository.identity().unwrap_or(author);
     let commit = NewCommit {
         tree,
         parents: &parents,
@@ -141,7 +144,8 @@ fn format_goal(IncomingRun { run, onto, name, files, settles }: &IncomingRun<'_>
 
 fn format_settles(branch: &RunBranch, landing: &LandPlan) -> String {
     let node = landing.groups.last().and_then(|cut| cut.node.clone()).unwrap_or_default();
-    let (run, commit) = (branch.run().to_owned(), last_commit(landing).to_owned());
+    let run = branch.run().to_owned();
+    let commit = last_commit(landing).to_owned();
     runner_core::landing::LandedTrailer { run, commit, node }.to_string()
 }
 

@@ -25,7 +25,8 @@ impl BisectApiServer for Api {
         let found = self.resolve_branch(&params).await;
         let (repository, target) = self.explain_unbegun(&params.path, params.run.as_deref(), found).await?;
         let query = format!("bisect {} {} {:?}", target.run, target.tip, params.command);
-        let (repo, run) = (repository.clone(), target.run.clone());
+        let repo = repository.clone();
+        let run = target.run.clone();
         let read = move |stop: &CancellationToken| {
             let points = list_bisect_points(&repo, &target, &params.command, stop)
                 .map_err(|error| verify_error_data(&repo, &error))?;
@@ -48,7 +49,8 @@ impl BisectApiServer for Api {
         .await?;
         let stop = self.shutdown.child_token();
         let folder = copies_dir(&self.paths.state);
-        let (launcher, env) = (&self.launcher, &env);
+        let launcher = &self.launcher;
+        let env = &env;
         let stage =
             GuardRerunner { repository: &repository, folder, launcher, env, stop: &stop, copies_workspace: false };
         let ClientDisconnected(disconnected) = extensions.get().cloned().unwrap_or_default();

@@ -28,8 +28,8 @@ const MAX_COMMITS: usize = 10_000;
 impl Api {
     /// Reverts a checkout that was cut off, unless a run is at work: a person would have to commit what git has removed.
     pub(super) async fn revert_checkout(&self, repository: &Repository) -> Result<(), ErrorData> {
-        let (store, repository) =
-            (RepoStore::new(&self.state_dir, &repo_id(repository.common_dir())), repository.clone());
+        let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
+        let repository = repository.clone();
         let worker = self.registry.find(repository.common_dir()).await;
         if worker.as_ref().is_some_and(|worker| self.is_unsettled(worker)) || !worker::is_checkout_pending(&store) {
             return Ok(());
@@ -61,7 +61,8 @@ pub(super) fn list_branch_views(repository: &Repository, at: &AtRun) -> Result<V
 /// Returns the questions that agents ask in these runs; `None` if there is no run.
 pub(super) fn list_questions(repository: &Repository, at: &AtRun) -> Result<Option<Vec<QuestionView>>, ErrorData> {
     let (repository, _folder) = &pin_repository(repository)?;
-    let (branches, mut views) = (find_branches(repository, at)?, Vec::new());
+    let branches = find_branches(repository, at)?;
+    let mut views = Vec::new();
     if branches.is_empty() {
         return Ok(None);
     }
@@ -102,7 +103,9 @@ fn find_branches(repository: &Repository, at: &AtRun) -> Result<Vec<(String, Id)
 }
 
 fn branch_view(repository: &Repository, run: &str, tip: Id) -> Result<BranchView, ErrorData> {
-    let (mut chain, mut newest, mut claim) = (RunnerChain::default(), None, None);
+    let mut chain = RunnerChain::default();
+    let mut newest = None;
+    let mut claim = None;
     let walked = repository.visit_first_parents(&tip, MAX_COMMITS, |commit| {
         claim = chain.next_runner_commit(&commit).and_then(ClaimState::from_commit);
         newest.get_or_insert(commit);

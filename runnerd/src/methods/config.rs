@@ -36,7 +36,8 @@ impl ConfigApiServer for Api {
     async fn show(&self, params: AtPath) -> RpcResult<ConfigShowReply> {
         let repository = self.find_repository(params.path.as_path()).await?;
         let file = Layout::new(repository.work_dir()).config();
-        let (daemon_file, store) = (self.paths.config.clone(), self.settings_store(&repository));
+        let daemon_file = self.paths.config.clone();
+        let store = self.settings_store(&repository);
         let mut reply = run_blocking(move || {
             let (text, run) = read_start_text(&repository, &store, None)?;
             let mut settings = list_settings(&text, &file, runner_config::list_settings)?;
@@ -79,7 +80,8 @@ impl ConfigApiServer for Api {
             let value = change.summary.strip_prefix(&format!("{key} is ")).filter(|_| is_set).map(str::to_owned);
             return Ok(ConfigSetReply { key, value, change: Some(change), file });
         }
-        let (capabilities, store) = (self.capabilities.clone(), self.settings_store(&repository));
+        let capabilities = self.capabilities.clone();
+        let store = self.settings_store(&repository);
         let setting = run_blocking(move || {
             let (text, _) = read_start_text(&repository, &store, defaults.as_ref())?;
             let (text, config) = worker::set_key(&text, &key, value.as_deref())?;
@@ -97,7 +99,8 @@ impl ConfigApiServer for Api {
         let params = self.resolve_named_run(at).await?;
         let repository = self.find_repository(params.path.as_path()).await?;
         let run = self.resolve_config_run(&repository, params.run.as_deref()).await?;
-        let (layout, store) = (Layout::new(repository.work_dir()), self.settings_store(&repository));
+        let layout = Layout::new(repository.work_dir());
+        let store = self.settings_store(&repository);
         let file = WirePath(layout.config());
         let (text, digest) = run_blocking(move || {
             let read = |defaults| Ok::<_, ErrorData>(read_start_text(&repository, &store, defaults)?.0);
@@ -127,7 +130,8 @@ impl ConfigApiServer for Api {
             let change = self.submit_change(at, change, opened).await?;
             return Ok(ConfigEditReply { keys, change: Some(change), file });
         }
-        let (capabilities, store) = (self.capabilities.clone(), self.settings_store(&repository));
+        let capabilities = self.capabilities.clone();
+        let store = self.settings_store(&repository);
         let keys = run_blocking(move || {
             let (base, _) = read_start_text(&repository, &store, None)?;
             let edited = worker::edited_config(&base, text.clone(), opened.as_deref())?;
@@ -205,8 +209,10 @@ impl Api {
         if run.path.as_path() != repository.work_dir() {
             return Ok(None);
         }
-        let (repository, branch, id, has_ended) =
-            (repository.clone(), run.branch.clone(), run.id.clone(), run.state.is_terminal());
+        let repository = repository.clone();
+        let branch = run.branch.clone();
+        let id = run.id.clone();
+        let has_ended = run.state.is_terminal();
         let is_in_force = run_blocking(move || {
             let has_begun = repository.find_branch_tip(&branch).map_err(|error| git_error(&error))?.is_some();
             let head = repository.head().map_err(|error| git_error(&error))?;

@@ -38,7 +38,9 @@ impl DeliveryApiServer for Api {
         let worker = self.registry.find(repository.common_dir()).await;
         let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
         let found = run_blocking({
-            let (repository, suspects, run) = (repository.clone(), store.suspects_file(), run.clone());
+            let repository = repository.clone();
+            let suspects = store.suspects_file();
+            let run = run.clone();
             move || {
                 // The person's own git pushes what is described here, and reads this work tree.
                 admit::refuse_pipes(&repository)?;
@@ -99,7 +101,8 @@ impl DeliveryApiServer for Api {
         }
         let repository = self.find_repository(at.path.as_path()).await?;
         let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
-        let (run, targets) = (at.run.clone(), self.read_targets(&repository)?);
+        let run = at.run.clone();
+        let targets = self.read_targets(&repository)?;
         let (rendering, root, request) = run_blocking(move || {
             let loaded = load_tip(&repository, run.as_deref())?;
             let queued = load_queued_changes(&store)?;
@@ -157,7 +160,8 @@ fn describe_branch(
         list_receipts(repository, &target.run, target.tip, MAX_COMMITS).map_err(|error| git_error(&error))?;
     let iterations: Vec<IterationCommit> =
         receipts.into_iter().rev().map(|(id, receipt)| IterationCommit { commit: id.to_string(), receipt }).collect();
-    let (branch, settings) = (format!("deliver/{}", target.run), deliver_settings(&loaded.config, own));
+    let branch = format!("deliver/{}", target.run);
+    let settings = deliver_settings(&loaded.config, own);
     let remote = remote.unwrap_or_else(|| settings.remote.clone());
     let description = describe_run(&DeliveredRun {
         run: &target.run,
@@ -223,7 +227,8 @@ fn read_own_config(repository: &Repository) -> Result<Option<RepoConfig>, ErrorD
 
 /// Returns how a branch is delivered: what the work tree's configuration sets, and the rest as the branch has it.
 fn deliver_settings(committed: &RepoConfig, own: Option<&RepoConfig>) -> DeliverConfig {
-    let (default, mut settings) = (RepoConfig::default().deliver, committed.deliver.clone());
+    let default = RepoConfig::default().deliver;
+    let mut settings = committed.deliver.clone();
     let Some(own) = own.map(|own| own.deliver.clone()) else { return settings };
     if own.remote != default.remote {
         settings.remote = own.remote;
@@ -269,6 +274,7 @@ fn feedback_change(add: bool, root: String, request: &str, text: String) -> Chan
     if !add {
         return ChangeRequest::Note { id: String::new(), text };
     }
-    let (title, acceptance) = (leaf_title(request), Vec::new());
+    let title = leaf_title(request);
+    let acceptance = Vec::new();
     ChangeRequest::Add(NodeAddition { parent: root, title, goal: text, acceptance, after: None, order: None })
 }

@@ -61,7 +61,8 @@ impl DoctorApiServer for Api {
     }
 
     async fn installed_agents(&self, params: ValidateParams) -> RpcResult<Vec<AgentFacts>> {
-        let (config, scratch) = (RepoConfig::default(), self.paths.state.join("scratch"));
+        let config = RepoConfig::default();
+        let scratch = self.paths.state.join("scratch");
         // Nothing of the repository takes part: the programs are those that the caller would start.
         let folder = &self.paths.state;
         let candidates = AgentCandidates { config: &config, folder, env: &params.env.0, scratch: &scratch };

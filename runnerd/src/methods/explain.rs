@@ -89,7 +89,8 @@ fn leaf_view(loaded: &worker::CommittedState, leaf: &Node, task: Option<&Session
 }
 
 fn ending_view(input: &ForecastInput<'_>, task: &SessionTask, forecast: &Forecast) -> EndingView {
-    let (outcome, before) = (&forecast.outcome, input.inputs.tree);
+    let outcome = &forecast.outcome;
+    let before = input.inputs.tree;
     let after = forecast.after.as_ref().map_or(before, |after| &after.tree);
     let row = verdict_row(outcome.verdict.name());
     let guard = outcome.guard_outcome();

@@ -113,14 +113,17 @@ impl Api {
         start_config: Option<StartConfig>,
         disconnected: CancellationToken,
     ) -> Result<StartReply, ErrorData> {
-        let (common_dir, path) = (repository.common_dir().to_owned(), repository.work_dir().to_owned());
+        let common_dir = repository.common_dir().to_owned();
+        let path = repository.work_dir().to_owned();
         let known = self.registry.find(&common_dir).await;
         let config = start_config.as_ref().map(|taken| taken.text.clone());
         let repository = self.pin_config(repository, known.as_ref(), params.confirmed).await?;
         let (isolated, commands, guard) = run_blocking({
             let is_source_active = known.as_ref().is_some_and(|worker| is_session_active(&worker.status(), &path))
                 || is_driven_elsewhere(known.as_ref(), &common_dir);
-            let (offer, repo, params) = (Arc::clone(&self.capabilities), repository.clone(), params.clone());
+            let offer = Arc::clone(&self.capabilities);
+            let repo = repository.clone();
+            let params = params.clone();
             let live = self.active_run_ids(known.as_ref(), &path).await;
             move || {
                 let (isolated, commands) = admit::check_isolated(
@@ -142,7 +145,8 @@ impl Api {
         self.refuse_unconfirmed(&commands, params.confirmed, known.as_ref()).await?;
         self.check_agents(&commands, &params.env, &path).await?;
         let worker = self.registry.register(&common_dir, &path).await?;
-        let (copy, digest) = (commands.config.workspace.copy.clone(), commands.digest.clone());
+        let copy = commands.config.workspace.copy.clone();
+        let digest = commands.digest.clone();
         self.save_confirmation(&worker, AdmittedRun { repository, commands, env: CallerEnv::default() }).await?;
         let IsolatedStart { base, stem, carried_files, not_taken } = isolated;
         let creation = self.reserve_id(&worker, &path, &stem, base, copy).await?;
@@ -177,8 +181,9 @@ impl Api {
         let isolated = self.list_isolated_runs(&AtPath { path: WirePath::from(path) }).await;
         known.extend(isolated.into_iter().map(|run| run.id));
         let store = RepoStore::new(&self.state_dir, &worker.id);
-        let (pinned, stem, workspaces) =
-            (PinnedRepo::for_work_tree(&store, path), stem.to_owned(), self.workspaces.clone());
+        let pinned = PinnedRepo::for_work_tree(&store, path);
+        let stem = stem.to_owned();
+        let workspaces = self.workspaces.clone();
         let repo = worker.id.clone();
         run_blocking(move || {
             let source = pinned.open().map_err(|error| git_error(&error))?;
@@ -226,7 +231,8 @@ impl Api {
             nonce: creation.reservation.nonce.clone(),
         };
         let store = RepoStore::new(&self.state_dir, &repo_id(workspace.common_dir()));
-        let (env, repository) = (initial_state.params.env.clone(), workspace.clone());
+        let env = initial_state.params.env.clone();
+        let repository = workspace.clone();
         // Its worker reads this as soon as it exists.
         run_blocking(move || {
             let fault = |error: StoreError| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error);
@@ -237,7 +243,8 @@ impl Api {
         })
         .await?;
         let confirmed = vec![initial_state.digest.clone()];
-        let (common_dir, path) = (workspace.common_dir(), workspace.work_dir());
+        let common_dir = workspace.common_dir();
+        let path = workspace.work_dir();
         let worker = self.registry.register_workspace(common_dir, path, source, confirmed).await?;
         let order = creation.start_order(&initial_state.params, initial_state.config.clone());
         let reply = worker.send_request(|reply| WorkerMessage::Start(Box::new(order), reply)).await?;
@@ -293,11 +300,14 @@ impl WorkspaceCreation {
         events: EventStream,
         stop: CancellationToken,
     ) -> Result<(Repository, Vec<String>), ErrorData> {
-        let (source, workspace_path, copy, base) =
-            (self.source.clone(), self.workspace_path.clone(), self.copy.clone(), self.base);
+        let source = self.source.clone();
+        let workspace_path = self.workspace_path.clone();
+        let copy = self.copy.clone();
+        let base = self.base;
         let about = EventSubject { repo: Some(self.repo.clone()), run: Some(self.reservation.run.clone()), iter: None };
-        let (carried_files, is_created, owner) =
-            (carried_files.to_vec(), Arc::clone(&self.is_created), self.owner.clone());
+        let carried_files = carried_files.to_vec();
+        let is_created = Arc::clone(&self.is_created);
+        let owner = self.owner.clone();
         run_blocking(move || {
             let progress = |progress| events.publish_output(about.clone(), progress_event(progress));
             let order = WorkspaceOptions { source: &source, target_dir: &workspace_path, base, copy: &copy };
@@ -322,7 +332,8 @@ impl WorkspaceCreation {
             config,
             id_stem: None,
         };
-        let (path, queue_only) = (WirePath::from(self.workspace_path.as_path()), params.queue_only);
+        let path = WirePath::from(self.workspace_path.as_path());
+        let queue_only = params.queue_only;
         let goal = admit::new_goal_headline(params, &self.workspace_path);
         let start = StartRequest { path, goal, goal_file: None, start_spec: beginning, queue_only, is_begun: false };
         StartOrder { id: IdChoice::Given(self.reservation.run.clone()), start, refusal: None }

@@ -41,8 +41,8 @@ impl IterationApiServer for Api {
     async fn list(&self, extensions: &Extensions, params: AtRun) -> RpcResult<Vec<IterationView>> {
         let target =
             self.locate_iteration(AtIteration { path: params.path, run: params.run, iter: None, wait: None }).await?;
-        let (repository, query) =
-            (target.repository.clone(), format!("list {} {}", target.run, self.events.last_seq()));
+        let repository = target.repository.clone();
+        let query = format!("list {} {}", target.run, self.events.last_seq());
         let read = move |_: &CancellationToken| {
             target.require_known()?;
             list_views(&target)
@@ -60,7 +60,9 @@ impl IterationApiServer for Api {
 
     async fn log(&self, params: LogParams) -> RpcResult<TextView> {
         let target = self.locate_iteration(params.at).await?;
-        let (stream, offset, raw) = (params.stream, params.offset, params.raw);
+        let stream = params.stream;
+        let offset = params.offset;
+        let raw = params.raw;
         Ok(run_blocking(move || read_log_piece(&target, stream, offset, raw)).await?)
     }
 
@@ -88,7 +90,8 @@ impl IterationApiServer for Api {
             open.extend(runs.into_iter().filter(|run| !run.state.is_terminal()).map(|run| run.id));
         }
         let workspaces = self.sweep_workspaces(repository.work_dir(), &params).await?;
-        let (layout, archive) = (Layout::new(repository.work_dir()), self.archived_records(repository.common_dir()));
+        let layout = Layout::new(repository.work_dir());
+        let archive = self.archived_records(repository.common_dir());
         Ok(run_blocking(move || records::gc_all_records(&layout, &archive, &open, workspaces, &params)).await?)
     }
 }
@@ -174,7 +177,8 @@ impl IterationTarget {
 
     /// Returns the record of an iteration, or of a wait under its number: the last one if nothing was committed.
     fn record_dir(&self, iter: u32) -> PathBuf {
-        let (layout, run) = (self.layout(), self.run.as_str());
+        let layout = self.layout();
+        let run = self.run.as_str();
         if let Some(wait) = self.wait {
             return layout.waited_iteration(run, iter, wait);
         }
@@ -420,7 +424,8 @@ fn read_log_piece(target: &IterationTarget, stream: LogStream, offset: u64, raw:
 fn read_file_piece(path: &Path, offset: u64, limit: u64) -> std::io::Result<(Vec<u8>, u64)> {
     // An agent may have put a link or a pipe there.
     let mut file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path)?;
-    let (mut bytes, size) = (Vec::new(), file.metadata()?.len());
+    let mut bytes = Vec::new();
+    let size = file.metadata()?.len();
     // A file system refuses an offset beyond its maximum file size.
     if offset >= size {
         return Ok((bytes, size));

@@ -85,8 +85,12 @@ impl LandApiServer for Api {
         let runs = resolve_runs(&repository, vec![params.run.clone()]).await?;
         let onto =
             choose_branch(&self.read_targets(&repository)?, params.onto.as_deref(), &runs, &own_branch(&repository))?;
-        let (stop, scratch) = (self.shutdown.child_token(), landing::scratch_dir(&self.paths.state));
-        let (launcher, env, run, branch) = (self.launcher.clone(), params.env.clone(), params.run, onto.clone());
+        let stop = self.shutdown.child_token();
+        let scratch = landing::scratch_dir(&self.paths.state);
+        let launcher = self.launcher.clone();
+        let env = params.env.clone();
+        let run = params.run;
+        let branch = onto.clone();
         let (squash, id) = run_blocking(move || {
             let tip = repository.find_branch_tip(&branch).map_err(|error| git_error(&error))?;
             let tip = tip.ok_or_else(|| missing_branch_error(&repository, &branch))?;
@@ -121,8 +125,11 @@ impl LandApiServer for Api {
 
     async fn verify_landed(&self, extensions: &Extensions, params: LandedParams) -> RpcResult<LandedReport> {
         let repository = self.find_readable_repository(&params.path).await?;
-        let (scratch, branch) = (landing::scratch_dir(&self.paths.state), params.branch);
-        let (repo, launcher, env) = (repository.clone(), self.launcher.clone(), CallerEnv::default());
+        let scratch = landing::scratch_dir(&self.paths.state);
+        let branch = params.branch;
+        let repo = repository.clone();
+        let launcher = self.launcher.clone();
+        let env = CallerEnv::default();
         let query = format!("landed {branch}");
         let read = move |stop: &CancellationToken| {
             let tip = match repo.find_branch_tip(&branch).map_err(|error| git_error(&error))? {
@@ -206,7 +213,8 @@ impl Api {
         onto: &str,
         confirmed: bool,
     ) -> Result<Option<Repository>, ErrorData> {
-        let (repo, name) = (repository.clone(), onto.to_owned());
+        let repo = repository.clone();
+        let name = onto.to_owned();
         let found = run_blocking(move || {
             let mut checkout = None;
             for tree in repo.list_work_trees().map_err(|error| git_error(&error))? {
@@ -267,7 +275,8 @@ impl Api {
         let LandTarget { repository, worker, onto, checkout: holder } = ground;
         let work_tree = holder.as_ref().map(|holder| WirePath::from(holder.work_dir()));
         let moves = prepared.is_move_needed();
-        let (before, after) = (prepared.old_tip, prepared.new_tip);
+        let before = prepared.old_tip;
+        let after = prepared.new_tip;
         let mut reply = LandReply {
             onto: onto.clone(),
             before: prepared.old_tip.map(|id| id.to_string()),
@@ -289,7 +298,8 @@ impl Api {
         }
         let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
         let message = format!("runner: land {}", params.runs.join(" "));
-        let (checked_out, place) = (holder.clone(), repository.clone());
+        let checked_out = holder.clone();
+        let place = repository.clone();
         let work = move || {
             let by = repository.identity().unwrap_or_else(Identity::runner);
             let advance = BranchAdvance { branch: &onto, old: before, new: after, message: &message, identity: &by };
@@ -313,8 +323,8 @@ impl Api {
 
     /// Repairs what an earlier, interrupted landing has left.
     async fn recover_landing(&self, repository: &Repository) -> Result<(), ErrorData> {
-        let (store, vault) =
-            (RepoStore::new(&self.state_dir, &repo_id(repository.common_dir())), self.state_dir.clone());
+        let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
+        let vault = self.state_dir.clone();
         let worker = self.registry.find(repository.common_dir()).await;
         let live = worker.filter(|worker| self.is_unsettled(worker));
         run_blocking(move || {

@@ -43,7 +43,8 @@ impl Api {
         if !is_landed || is_busy || is_driven_elsewhere(worker, repository.common_dir()) {
             return Ok(reply);
         }
-        let (tree, from) = (repository.clone(), branch.clone());
+        let tree = repository.clone();
+        let from = branch.clone();
         let work = move || {
             if run_branch(&tree)? == Some(from) && tree.operation().is_none() && list_changed(&tree)?.is_empty() {
                 tree.switch_branch(&back).map_err(|error| git_error(&error))?;
@@ -62,7 +63,8 @@ impl Api {
         let on_run = run_branch(repository)?;
         let uncommitted = match (&on_run, &reply.back) {
             (Some(_), Some(back)) => {
-                let (tree, back) = (repository.clone(), back.clone());
+                let tree = repository.clone();
+                let back = back.clone();
                 run_blocking(move || keep_stuck(&tree, &back, list_changed(&tree)?)).await?
             }
             (Some(_) | None, _) => Vec::new(),

@@ -140,7 +140,9 @@ impl Api {
     /// While a run of it is live, its configuration may have been written by a session: then the captured one applies
     /// in all its work trees.
     async fn find_repository(&self, path: &Path) -> Result<Repository, ErrorData> {
-        let (path, state_dir, workers) = (path.to_owned(), self.state_dir.clone(), self.registry.list().await);
+        let path = path.to_owned();
+        let state_dir = self.state_dir.clone();
+        let workers = self.registry.list().await;
         let find_known = move |folders: &BTreeSet<&Path>| {
             let known = |worker| find_pinned(&state_dir, worker, |path| folders.contains(path));
             workers.iter().flat_map(known).collect()
@@ -189,7 +191,8 @@ impl Api {
 
 /// Returns the work trees of a repository's runs that `is_wanted` accepts: filtered first, since each costs a digest.
 fn find_pinned(state_dir: &StateDir, worker: &WorkerHandle, is_wanted: impl Fn(&Path) -> bool) -> Vec<PinnedRepo> {
-    let (store, status) = (RepoStore::new(state_dir, &worker.id), worker.status());
+    let store = RepoStore::new(state_dir, &worker.id);
+    let status = worker.status();
     let runs = status.run.iter().map(|run| &run.summary).chain(&status.repo.queue).map(|run| &run.path);
     let paths = std::iter::once(&status.repo.path).chain(runs).map(WirePath::as_path);
     let paths = paths.filter(|path| !path.as_os_str().is_empty() && is_wanted(path));

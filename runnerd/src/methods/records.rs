@@ -46,7 +46,8 @@ pub(super) fn gc_all_records(
     workspaces: Vec<WorkspaceSwept>,
     params: &GcParams,
 ) -> Result<GcReply, ErrorData> {
-    let (mut reply, archived) = (gc_records(here, open, params)?, gc_records(archive, open, params)?);
+    let mut reply = gc_records(here, open, params)?;
+    let archived = gc_records(archive, open, params)?;
     reply.freed_bytes += archived.freed_bytes;
     reply.freed_bytes += workspaces.iter().filter(|swept| swept.kept.is_none()).map(|swept| swept.bytes).sum::<u64>();
     reply.removed.extend(archived.removed);
@@ -58,7 +59,9 @@ pub(super) fn gc_all_records(
 pub(super) fn gc_records(layout: &Layout, open: &BTreeSet<String>, params: &GcParams) -> Result<GcReply, ErrorData> {
     let path = WirePath::from(layout.root());
     let Some(records) = RecordsDir::find(layout) else {
-        let (removed, kept, workspaces) = (Vec::new(), Vec::new(), Vec::new());
+        let removed = Vec::new();
+        let kept = Vec::new();
+        let workspaces = Vec::new();
         return Ok(GcReply { path, removed, kept, workspaces, freed_bytes: 0, dry_run: params.dry_run });
     };
     let (mut kept, ended): (Vec<_>, Vec<_>) = records

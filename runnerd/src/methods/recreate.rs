@@ -50,10 +50,13 @@ impl Api {
                 || is_driven_elsewhere(source_worker.as_ref(), common_dir);
         let source_store = RepoStore::new(&self.state_dir, &repo_id(common_dir));
         let workspace_store = RepoStore::new(&self.state_dir, &worker.id);
-        let (stop, run) = (self.shutdown.child_token(), source.run.clone());
+        let stop = self.shutdown.child_token();
+        let run = source.run.clone();
         let warning = run_blocking(move || {
-            let (source_store, workspace_store, source, workspace_path) =
-                (&source_store, &workspace_store, &*source, workspace_path.as_path());
+            let source_store = &source_store;
+            let workspace_store = &workspace_store;
+            let source = &*source;
+            let workspace_path = workspace_path.as_path();
             MissingWorkspace { source_store, workspace_store, source, workspace_path, is_source_active }.recreate(&stop)
         })
         .await?;

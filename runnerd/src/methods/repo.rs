@@ -55,7 +55,8 @@ impl Api {
             source.is_some_and(|folder| repo_id(folder) == id && folder.symlink_metadata().is_err())
         };
         let runs: Vec<WorkerHandle> = self.registry.list().await.into_iter().filter(is_its).collect();
-        let (gone, quoted) = (&params.path, shell::quote(&params.path.to_string()));
+        let gone = &params.path;
+        let quoted = shell::quote(&params.path.to_string());
         for worker in &runs {
             let view = worker.status().repo.clone();
             if let Some(run) = view.queue.first() {

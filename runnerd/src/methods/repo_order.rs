@@ -45,7 +45,9 @@ impl RepoSortKey {
         let id = view.source_id.as_ref().unwrap_or(&view.id);
         // The run may have been requested in another work tree than the registered one.
         let path = paths.get(id).or(view.source.as_ref()).unwrap_or(&view.path);
-        let (path, id, own_path) = (path.clone(), id.clone(), view.path.0.clone());
+        let path = path.clone();
+        let id = id.clone();
+        let own_path = view.path.0.clone();
         Self { path, id, is_workspace: view.source_id.is_some(), queued_at, own_path }
     }
 }

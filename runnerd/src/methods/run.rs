@@ -48,7 +48,8 @@ impl RunApiServer for Api {
         let params = self.recall_goal(self.redirect_to_isolated(params).await?).await;
         let repository = self.find_repository(params.path.as_path()).await?;
         let head_config = params.base.is_none() && has_only_head_config(&repository).await?;
-        let (repo, head) = (repository.clone(), read_head(&repository).await);
+        let repo = repository.clone();
+        let head = read_head(&repository).await;
         let start_branch = head.as_ref().and_then(|head| head.branch().map(str::to_owned));
         let detached = head.filter(|head| head.branch().is_none()).and_then(|head| head.commit());
         let detached = detached.map(|commit| commit.short(SHORT_ID_DIGITS));
@@ -78,12 +79,15 @@ impl RunApiServer for Api {
         if self.drain.is_cancelled() || self.shutdown.is_cancelled() {
             return Err(draining_error().into());
         }
-        let (path, run, iter) = (params.path.clone(), params.run.clone(), Some(params.iter));
+        let path = params.path.clone();
+        let run = params.run.clone();
+        let iter = Some(params.iter);
         let run = self.locate_iteration(AtIteration { path, run, iter, wait: None }).await?.run;
         let path = self.resolve_run_path(&params.path, Some(&run), "fork").await?;
         let repository = self.find_repository(path.as_path()).await?;
         let asker = StartCaller { confirmed: params.confirmed, env: params.env.clone() };
-        let (repo, start_branch) = (repository.clone(), Some(format!("runner/{run}")));
+        let repo = repository.clone();
+        let start_branch = Some(format!("runner/{run}"));
         let check = move |repository: &Repository, ground: StartPreconditions<'_>| {
             admit::check_fork(repository, &run, &params, ground)
         };
@@ -113,7 +117,8 @@ impl RunApiServer for Api {
         self.recreate_workspace(&worker).await?;
         let caller = ResumeCaller { run: run.clone(), confirmed: params.confirmed, env: params.env };
         self.check_resume(repository, &worker, caller).await?;
-        let (now, more) = (params.now, params.more);
+        let now = params.now;
+        let more = params.more;
         Ok(worker.ask_or_tell(|reply| WorkerMessage::Resume { run, now, more, reply }).await?)
     }
 
@@ -125,7 +130,8 @@ impl RunApiServer for Api {
 
     async fn status(&self, params: AtRun) -> RpcResult<StatusView> {
         let params = if params.run.is_some() { self.resolve_exact_run(params, "status").await? } else { params };
-        let (path, is_unnamed) = (params.path.clone(), params.run.is_none());
+        let path = params.path.clone();
+        let is_unnamed = params.run.is_none();
         let (repository, worker) = self.find_worker(params.path.as_path()).await?;
         let mut view = match params.run {
             None => {
@@ -212,7 +218,9 @@ impl Api {
         let is_active =
             worker.as_ref().is_some_and(|worker| is_session_active(&worker.status(), repository.work_dir()))
                 || is_driven_elsewhere(worker.as_ref(), repository.common_dir());
-        let (store, repository, params) = (self.settings_store(repository), repository.clone(), params.clone());
+        let store = self.settings_store(repository);
+        let repository = repository.clone();
+        let params = params.clone();
         run_blocking(move || {
             admit::choose_start_config(&repository, &params, is_active, || config_methods::read_settings(&store))
         })
@@ -237,7 +245,8 @@ impl Api {
         + 'static,
     ) -> Result<StartReply, ErrorData> {
         let StartCaller { confirmed, env } = asker;
-        let (common_dir, path) = (repository.common_dir().to_owned(), repository.work_dir().to_owned());
+        let common_dir = repository.common_dir().to_owned();
+        let path = repository.work_dir().to_owned();
         let known = self.registry.find(&common_dir).await;
         if let Some(worker) = &known {
             worker.wait_until_none_cancelling().await;
@@ -323,7 +332,9 @@ impl Api {
         let repository = self.pin_config(repository, Some(worker), confirmed).await?;
         let is_session_active = is_session_active(&worker.status(), repository.work_dir())
             || is_driven_elsewhere(Some(worker), repository.common_dir());
-        let (caller, admitted, offer) = (env.0.clone(), repository.clone(), Arc::clone(&self.capabilities));
+        let caller = env.0.clone();
+        let admitted = repository.clone();
+        let offer = Arc::clone(&self.capabilities);
         let commands = run_blocking(move || {
             admit::check_resume(
                 &repository,
@@ -348,7 +359,8 @@ impl Api {
         env: &CallerEnv,
         folder: &Path,
     ) -> Result<(), ErrorData> {
-        let (config, scratch) = (&commands.config, self.paths.state.join("scratch"));
+        let config = &commands.config;
+        let scratch = self.paths.state.join("scratch");
         let candidates = AgentCandidates { config, folder, env: &env.0, scratch: &scratch };
         admit::check_agents(candidates, &self.launcher).await
     }
@@ -396,7 +408,8 @@ impl Api {
         let moved = self.find_move(&repository, worker).await;
         worker.ask_first(|reply| WorkerMessage::Confirm { digest: commands.digest, moved, reply }).await?;
         let store = RepoStore::new(&self.state_dir, &worker.id);
-        let (pinned, is_running) = (PinnedRepo::for_work_tree(&store, repository.work_dir()), worker.is_driving());
+        let pinned = PinnedRepo::for_work_tree(&store, repository.work_dir());
+        let is_running = worker.is_driving();
         let is_live = self.is_unsettled(worker);
         // Another run may have begun in the meantime.
         let is_stale = is_live && repository.pinned_config().is_none();

@@ -246,7 +246,8 @@ pub(super) async fn refresh_published(worker: &WorkerHandle) {
 
 /// Returns the summary of the run in a workspace.
 pub(super) fn run_summary(worker: &WorkerHandle) -> Option<RunSummary> {
-    let (status, source) = (worker.status(), worker.source.clone()?);
+    let status = worker.status();
+    let source = worker.source.clone()?;
     let queued = status.repo.queue.iter().find(|run| run.id == source.run).cloned();
     queued.or_else(|| status.run.as_ref().map(|run| run.summary.clone()))
 }

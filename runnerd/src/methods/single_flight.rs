@@ -50,7 +50,8 @@ struct FlightTable {
 
 impl Default for SingleFlight {
     fn default() -> Self {
-        let (pending, repository_limits) = (Mutex::default(), Mutex::default());
+        let pending = Mutex::default();
+        let repository_limits = Mutex::default();
         Self(Arc::new(FlightTable { pending, repository_limits, inside_limit: Arc::new(Semaphore::new(1)) }))
     }
 }
@@ -177,14 +178,17 @@ mod tests {
 
     #[tokio::test]
     async fn those_who_ask_the_same_get_one_answer_also_where_the_first_leaves() {
-        let (flights, begun) = (SingleFlight::default(), Arc::default());
+        let flights = SingleFlight::default();
+        let begun = Arc::default();
         let (read, go_on) = blocking_read(&begun);
-        let (left, query) = (CancellationToken::new(), test_query("verify", true));
+        let left = CancellationToken::new();
+        let query = test_query("verify", true);
         let mut others = tokio::task::JoinSet::new();
         let follow = async {
             wait_until_started(&begun, 1).await;
             for _ in 0..100 {
-                let (flights, asked) = (flights.clone(), query.clone());
+                let flights = flights.clone();
+                let asked = query.clone();
                 let unused = |_: &CancellationToken| Err(ErrorData::new(ErrorKind::Bug, "read once more"));
                 others.spawn(async move { flights.run::<u32>(asked, &CancellationToken::new(), unused).await });
             }
@@ -205,7 +209,9 @@ mod tests {
 
     #[tokio::test]
     async fn reads_of_a_repository_take_turns() {
-        let (flights, begun, stays) = (SingleFlight::default(), Arc::default(), CancellationToken::new());
+        let flights = SingleFlight::default();
+        let begun = Arc::default();
+        let stays = CancellationToken::new();
         let ((one, end_one), (two, end_two)) = (blocking_read(&begun), blocking_read(&begun));
         let one = flights.run(test_query("one", true), &stays, one);
         let two = flights.run(test_query("two", false), &stays, two);
@@ -226,7 +232,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_read_that_nobody_waits_for_is_told_to_stop() {
-        let (flights, begun, left) = (SingleFlight::default(), Arc::<AtomicU32>::default(), CancellationToken::new());
+        let flights = SingleFlight::default();
+        let begun = Arc::<AtomicU32>::default();
+        let left = CancellationToken::new();
         let (sender, stopped) = tokio::sync::oneshot::channel();
         let noted = Arc::clone(&begun);
         let read = move |stop: &CancellationToken| {

@@ -69,7 +69,8 @@ impl TreeApiServer for Api {
             None => Vec::new(),
         };
         let query = format!("explain {:?} {}", at.run, self.events.last_seq());
-        let (repo, run) = (repository.clone(), at.run.clone());
+        let repo = repository.clone();
+        let run = at.run.clone();
         let read = move |_: &CancellationToken| {
             let loaded = load_tip(&repo, run.as_deref())?;
             let summary = known.into_iter().find(|run| loaded.run_state.run_id.as_ref() == Some(&run.id));

@@ -28,7 +28,8 @@ impl VerifyApiServer for Api {
     async fn verify(&self, extensions: &Extensions, params: VerifyParams) -> RpcResult<AuditReport> {
         let path = self.resolve_run_path(&params.path, params.run.as_deref(), "verify").await?;
         let repository = self.find_readable_repository(&path).await?;
-        let (repo, run) = (repository.clone(), params.run.clone());
+        let repo = repository.clone();
+        let run = params.run.clone();
         let found = run_blocking(move || resolve_target(&repo, run.as_deref(), "verify")).await;
         let run = found.as_ref().map_or(params.run.as_deref(), |target| Some(&target.run));
         let target = match (self.find_unbegun_run(&params.path, run).await, found) {
@@ -37,10 +38,13 @@ impl VerifyApiServer for Api {
             (_, found) => found?,
         };
         let is_live = self.is_run_active(&repository, &target).await;
-        let (since, signers, reviewers) = (params.since, params.signers, params.reviewers);
+        let since = params.since;
+        let signers = params.signers;
+        let reviewers = params.reviewers;
         let query = format!("verify {} {} {is_live} {since:?} {signers:?} {reviewers:?}", target.run, target.tip);
         let folder = self.paths.state.clone();
-        let (repo, run) = (repository.clone(), target.run.clone());
+        let repo = repository.clone();
+        let run = target.run.clone();
         let read = move |stop: &CancellationToken| {
             let mut since = since.as_deref().map(|since| RevisionFilter::new(&repo, since)).transpose()?;
             let mut report =
@@ -71,7 +75,8 @@ impl VerifyApiServer for Api {
     async fn rerun_guards(&self, extensions: &Extensions, params: RerunParams) -> RpcResult<RerunReport> {
         let repository = self.find_readable_repository(&params.path).await?;
         self.check_user_config(&repository, params.confirmed).await?;
-        let (passes, since) = (params.passes, params.since);
+        let passes = params.passes;
+        let since = params.since;
         let (repository, passes, commands) = run_blocking(move || {
             let passes = filter_since(&repository, passes, since.as_deref())?;
             let commands =
@@ -84,7 +89,8 @@ impl VerifyApiServer for Api {
         }
         let stop = self.shutdown.child_token();
         let folder = copies_dir(&self.paths.state);
-        let (launcher, env) = (&self.launcher, &params.env);
+        let launcher = &self.launcher;
+        let env = &params.env;
         let stage =
             GuardRerunner { repository: &repository, folder, launcher, env, stop: &stop, copies_workspace: false };
         let ClientDisconnected(disconnected) = extensions.get().cloned().unwrap_or_default();
@@ -106,7 +112,8 @@ impl VerifyApiServer for Api {
             .parse()
             .map_err(|_| ErrorData::new(ErrorKind::InvalidRequest, format!("`{tip}` is not a commit id")))?;
         let repository = self.find_readable_repository(&path).await?;
-        let (repo, query) = (repository.clone(), format!("tips {last} {tips:?}"));
+        let repo = repository.clone();
+        let query = format!("tips {last} {tips:?}");
         let read = move |stop: &CancellationToken| {
             let mut search = TipSearch::new(&tip, &tips);
             let walked = repo.visit_first_parents(&last, usize::MAX, |commit| {

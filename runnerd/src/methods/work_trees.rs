@@ -27,7 +27,8 @@ impl Api {
         worker: &WorkerHandle,
     ) -> Option<(WirePath, WirePath)> {
         let paths: BTreeSet<WirePath> = worker.list_runs().await.0.into_iter().map(|run| run.path).collect();
-        let (repository, store) = (repository.clone(), RepoStore::new(&self.state_dir, &worker.id));
+        let repository = repository.clone();
+        let store = RepoStore::new(&self.state_dir, &worker.id);
         let find = move || {
             let is_former = |path: &WirePath| {
                 let found = path.as_path().symlink_metadata();
@@ -63,7 +64,8 @@ impl Api {
         }
         let branch = read_head(repository).await?.branch()?.to_owned();
         let back = self.find_target(repository, branch.strip_prefix("runner/")?);
-        let (repository, onto) = (repository.clone(), back.clone());
+        let repository = repository.clone();
+        let onto = back.clone();
         let stuck = run_blocking(move || match onto {
             Some(onto) => list_stuck_files(&repository, &onto),
             None => Ok(Vec::new()),

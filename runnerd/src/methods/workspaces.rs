@@ -94,7 +94,8 @@ impl Api {
         let mut swept = Vec::new();
         for worker in workers {
             let Some(summary) = run_summary(&worker).filter(|run| run.state.is_terminal()) else { continue };
-            let (run, path) = (summary.id.clone(), summary.path.clone());
+            let run = summary.id.clone();
+            let path = summary.path.clone();
             let (bytes, removal) = self.sweep_workspace(&worker, summary, params).await?;
             let mut uncommitted = 0;
             let kept = match removal {
@@ -132,7 +133,8 @@ impl Api {
         summary: RunSummary,
         params: &GcParams,
     ) -> Result<(u64, Result<(), KeepReason>), ErrorData> {
-        let (dry_run, is_forced) = (params.dry_run, params.discard.contains(&summary.id));
+        let dry_run = params.dry_run;
+        let is_forced = params.discard.contains(&summary.id);
         let Some(ended) = self.isolated_workspace(worker, summary) else { return Ok((0, Ok(()))) };
         let (bytes, ended, outcome) = run_blocking(move || {
             let bytes = isolation::directory_bytes(ended.summary.path.as_path());
@@ -247,7 +249,8 @@ impl IsolatedWorkspace {
 
     /// Fails if a reference of the workspace points to commits that its source does not have.
     fn refuse_unpublished(&self, workspace: &Repository) -> Result<(), KeepReason> {
-        let (source, run) = (self.open_source()?, &self.source.run);
+        let source = self.open_source()?;
+        let run = &self.source.run;
         let source_refs = source.list_refs()?;
         let branch = format!("refs/heads/runner/{run}");
         for (name, id) in workspace.list_refs()? {

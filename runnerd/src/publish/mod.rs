@@ -164,7 +164,8 @@ impl<'a> Publisher<'a> {
             PublishStep::NotBegun => return Ok(None),
             _ => None,
         };
-        let (tip, behind) = (snapshot.branch.clone(), Some(self.count_behind(snapshot)?));
+        let tip = snapshot.branch.clone();
+        let behind = Some(self.count_behind(snapshot)?);
         Ok(Some(PublishedView { to: self.source.path.clone(), tip, behind, why }))
     }
 

@@ -40,13 +40,15 @@ impl Publisher<'_> {
         let run = &self.source.run;
         let name = format!("runner/{run}");
         let Some(tip) = self.workspace.find_branch_tip(&name)? else { return Ok(None) };
-        let (full, keeper, kinds) =
-            (format!("refs/heads/{name}"), publish::keep_ref(run), publish::extra_ref_dirs(run));
+        let full = format!("refs/heads/{name}");
+        let keeper = publish::keep_ref(run);
+        let kinds = publish::extra_ref_dirs(run);
         let reservation = publish::reservation_ref(run);
         let names: Vec<String> = [&full, &keeper, &reservation].into_iter().chain(&kinds).cloned().collect();
         let refs = self.target.list_refs_under(&names)?;
         let reserved_for = self.find_other_reservation(refs.get(&reservation))?;
-        let (branch, at) = (refs.get(&full).cloned(), refs.get(&keeper).cloned());
+        let branch = refs.get(&full).cloned();
+        let at = refs.get(&keeper).cloned();
         let extras = [self.find_extras(&self.workspace.list_refs_under(&kinds)?)?, parse_ids(&refs, &kinds)];
         let record = self.record_file.read()?;
         let keeper_relation = self.compare_ref(at.as_deref(), tip)?;

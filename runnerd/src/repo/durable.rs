@@ -442,7 +442,8 @@ mod tests {
     #[test]
     fn a_link_is_never_followed() {
         let home = tempfile::tempdir().unwrap();
-        let (target, link) = (home.path().join("target"), home.path().join("link"));
+        let target = home.path().join("target");
+        let link = home.path().join("link");
         fs::write(&target, "precious").unwrap();
         symlink(&target, &link).unwrap();
         for result in [replace(&link, b"x", FileAccess::Repository), append(&link, b"x"), read(&link).map(drop)] {
@@ -453,7 +454,8 @@ mod tests {
 
     #[test]
     fn no_folder_is_made_through_a_link() {
-        let (home, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let home = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
         symlink(elsewhere.path(), home.path().join("state")).unwrap();
         let result = create_dir_below(home.path(), "state/sub", FileAccess::Repository);
         assert!(matches!(result, Err(DurableError::Symlink { .. })));
@@ -499,7 +501,8 @@ mod tests {
     #[test]
     fn folder_with_the_name_of_a_leftover_stays_and_a_file_without_permissions_goes() {
         let home = tempfile::tempdir().unwrap();
-        let (folder, file) = (home.path().join(".a.1.runnerd-tmp"), home.path().join(".a.2.runnerd-tmp"));
+        let folder = home.path().join(".a.1.runnerd-tmp");
+        let file = home.path().join(".a.2.runnerd-tmp");
         fs::create_dir(&folder).unwrap();
         fs::write(&file, "").unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o0)).unwrap();

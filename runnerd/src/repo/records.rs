@@ -127,7 +127,8 @@ impl RecordsDir {
     /// Moves the records of a run to another work tree, unless they are there already: they appear there only once they
     /// are complete.
     pub fn move_records(&self, run: &str, to: &Layout) -> Result<(), RecordsError> {
-        let (from, target) = (self.folder.join(run), to.run_records(run));
+        let from = self.folder.join(run);
+        let target = to.run_records(run);
         if !is_folder(&from) || is_folder(&target) {
             return Ok(());
         }
@@ -150,7 +151,8 @@ impl RecordsDir {
 
     /// Removes the records of a run. New ones may be started meanwhile.
     pub fn remove(&self, run: &str) -> Result<(), RecordsError> {
-        let (folder, temporary) = (self.folder.join(run), self.folder.join(format!("{REMOVAL_PREFIX}{run}")));
+        let folder = self.folder.join(run);
+        let temporary = self.folder.join(format!("{REMOVAL_PREFIX}{run}"));
         dir_permissions::rename(&folder, &temporary).map_err(io_error("removing", &folder))?;
         dir_permissions::remove_all(&temporary).map_err(io_error("removing", &temporary))
     }
@@ -191,7 +193,8 @@ fn create_empty_folder(folder: &Path) -> Result<(), RecordsError> {
 /// Copies the files of a folder, and of its subfolders down to `depth`.
 fn copy_folder(from: &Path, to: &Path, depth: usize, copied: &mut CopyReport) -> Result<(), RecordsError> {
     for name in list_names(from)? {
-        let (source, target) = (from.join(&name), to.join(&name));
+        let source = from.join(&name);
+        let target = to.join(&name);
         let Ok(found) = fs::symlink_metadata(&source) else { continue };
         if found.is_file() {
             copied.bytes = copied.bytes.saturating_add(copy_file(&source, &target)?);
@@ -246,7 +249,8 @@ mod tests {
 
     #[test]
     fn a_link_in_the_place_of_the_records_is_not_followed() {
-        let (stage, elsewhere) = (RecordsFixture::new(), tempfile::tempdir().unwrap());
+        let stage = RecordsFixture::new();
+        let elsewhere = tempfile::tempdir().unwrap();
         fs::create_dir(elsewhere.path().join("precious")).unwrap();
         let records = stage.folder.path().join(".runner/iterations");
         symlink(elsewhere.path().join("precious"), records.join("run-1")).unwrap();
@@ -282,7 +286,8 @@ mod tests {
 
     #[test]
     fn records_that_were_moved_are_whole_and_not_moved_again() {
-        let (stage, to) = (RecordsFixture::new(), tempfile::tempdir().unwrap());
+        let stage = RecordsFixture::new();
+        let to = tempfile::tempdir().unwrap();
         stage.write_file("run-1/0001/meta.json", "{}");
         let target = Layout::new(to.path());
         stage.records().move_records("run-1", &target).unwrap();

@@ -239,8 +239,9 @@ mod tests {
     #[test]
     fn the_one_that_never_called_gives_way_first_then_the_one_silent_longest() {
         let all = ConnectionTable::default();
-        let (first, second, third) =
-            (all.add_connection(MAX_CALLS), all.add_connection(MAX_CALLS), all.add_connection(MAX_CALLS));
+        let first = all.add_connection(MAX_CALLS);
+        let second = all.add_connection(MAX_CALLS);
+        let third = all.add_connection(MAX_CALLS);
         drop(first.begin_call());
         drop(second.begin_call());
         drop(first.begin_call());
@@ -253,7 +254,8 @@ mod tests {
     #[test]
     fn one_that_is_waited_for_keeps_its_place() {
         let all = ConnectionTable::default();
-        let (calling, listening) = (all.add_connection(MAX_CALLS), all.add_connection(MAX_CALLS));
+        let calling = all.add_connection(MAX_CALLS);
+        let listening = all.add_connection(MAX_CALLS);
         let call = calling.begin_call();
         listening.begin_call().hold_open();
         assert!(!all.close_idle());
@@ -268,7 +270,8 @@ mod tests {
     fn a_call_is_under_way_until_its_reply_was_written() {
         let line = ConnectionTable::default().add_connection(MAX_CALLS);
         let is_full = || line.is_full(Waker::noop());
-        let (first, second) = (line.begin_call(), line.begin_call());
+        let first = line.begin_call();
+        let second = line.begin_call();
         assert!(is_full());
         first.await_write(100, None);
         line.record_written(99);

@@ -37,7 +37,8 @@ impl CallMiddleware for CallDetacher {
         request.extensions.insert(ClientDisconnected(disconnected.clone()));
         // Kept until the work is done, even without a caller, and then with the reply.
         let permit = request.extensions.remove::<InsidePermit>();
-        let (id, method) = (request.id.clone(), request.method.clone());
+        let id = request.id.clone();
+        let method = request.method.clone();
         let ends_with_client = ENDS_WITH_CLIENT.contains(&&*method);
         // The service is called inside the task: a handler that is not async panics already there.
         let task = self.calls.spawn(async move {

@@ -88,7 +88,8 @@ fn reseal_text(vault: &StateDir, place: &str, bytes: &[u8]) -> Option<String> {
 /// As elsewhere, a truncated last line never happened.
 fn reseal_journal(vault: &StateDir, place: &str, bytes: &[u8]) -> Option<String> {
     let whole = &bytes[..=bytes.iter().rposition(|&byte| byte == b'\n')?];
-    let (mut text, mut last_seal) = (String::new(), None);
+    let mut text = String::new();
+    let mut last_seal = None;
     for (number, line) in (1_u64..).zip(whole.split_inclusive(|&byte| byte == b'\n')) {
         let body = String::from_utf8(strip_seal(line)?).ok()?;
         serde_json::from_str::<&RawValue>(&body).ok()?;

@@ -121,7 +121,9 @@ impl DeadlineWatch {
     /// Waits for the command to finish, for its deadline, or during shutdown until it has been idle for a while; returns
     /// whether it has not finished.
     pub(super) fn wait_expired(mut self, command: &impl CommandState) -> bool {
-        let (mut waited, mut idle, mut last) = (Duration::ZERO, Duration::ZERO, None);
+        let mut waited = Duration::ZERO;
+        let mut idle = Duration::ZERO;
+        let mut last = None;
         loop {
             let tick = self.remaining.min(LOOK_EVERY);
             match self.messages.recv_timeout(tick) {

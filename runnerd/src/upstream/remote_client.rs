@@ -77,8 +77,10 @@ pub struct PushRequest<'a> {
 impl RemoteClient {
     /// Creates the bare repository in `folder`, which must not exist, for the objects of a repository.
     pub fn create(folder: &Path, objects: &Path, url: &str, deadline: Deadline) -> Result<Self, UpstreamError> {
-        let (folder, objects) = (folder.to_owned(), objects.to_owned());
-        let (url, settings) = (url.to_owned(), UserSettings::default());
+        let folder = folder.to_owned();
+        let objects = objects.to_owned();
+        let url = url.to_owned();
+        let settings = UserSettings::default();
         let client = Self { folder, objects, url, deadline, settings, tip_log: None, known_commit: None };
         fs::create_dir_all(&client.folder).map_err(client.io_error())?;
         let git = || client.git_with_current_settings(LOOK_TIMEOUT);

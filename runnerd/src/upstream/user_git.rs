@@ -91,7 +91,8 @@ impl UserGit {
         for setting in GIT_SETTINGS {
             command.arg("-c").arg(setting);
         }
-        let (name, common_dir) = (String::new(), folder.to_owned());
+        let name = String::new();
+        let common_dir = folder.to_owned();
         Self { command, name, common_dir, limit, deadline: Deadline::default() }
     }
 
@@ -159,7 +160,8 @@ impl CommandState for RunningCommand {
     fn activity(&self) -> Option<u64> {
         let number = |word: &str| word.parse::<u64>().ok();
         let of_process = |pid: i32| {
-            let (io, stat) = (table::read_text(pid, "io").ok()?, table::read_text(pid, "stat").ok()?);
+            let io = table::read_text(pid, "io").ok()?;
+            let stat = table::read_text(pid, "stat").ok()?;
             let moved = io.lines().take(2).filter_map(|line| number(line.rsplit(' ').next()?)).sum::<u64>();
             let times = stat.rsplit(')').next()?.split_whitespace().skip(11).take(2);
             Some(moved + times.filter_map(number).sum::<u64>())
@@ -219,7 +221,8 @@ impl CommandOutput {
 }
 
 fn collect_output(mut child: Child) -> io::Result<CommandOutput> {
-    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let out = child.stdout.take();
+    let err = child.stderr.take();
     let complaint = thread::Builder::new().spawn(move || read_pipe(err))?;
     let out = read_pipe(out);
     let status = child.wait()?;

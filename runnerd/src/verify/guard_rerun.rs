@@ -159,7 +159,9 @@ impl GuardRerunner<'_> {
         label: &'static str,
     ) -> Result<GuardEnd, VerifyError> {
         if self.copies_workspace {
-            let (source, place, copy) = (self.repository, &copy_dir.join("work"), &config.workspace.copy);
+            let source = self.repository;
+            let place = &copy_dir.join("work");
+            let copy = &config.workspace.copy;
             let order = WorkspaceOptions { source, target_dir: place, base: *commit, copy };
             block_in_place(|| workspace::copy_ignored_files(&order, self.stop))?;
         }

@@ -284,7 +284,8 @@ impl RepoQueue {
 
     /// Shows a step before the first session: the guard runs on the base, or a workspace is set up.
     pub(crate) fn show_preparation(&mut self, name: PhaseName) {
-        let (now, budget_ms) = (clock::now(), self.budget_ms);
+        let now = clock::now();
+        let budget_ms = self.budget_ms;
         let phase = PhaseView {
             name,
             since: now,

@@ -47,8 +47,10 @@ pub(crate) fn find_person_commits(
     tip: Id,
     is_end: impl Fn(Id) -> bool,
 ) -> Result<PersonCommits, GitError> {
-    let (mut chain, mut ranges) = (RunnerChain::default(), Vec::new());
-    let (mut last, mut end) = (None, None);
+    let mut chain = RunnerChain::default();
+    let mut ranges = Vec::new();
+    let mut last = None;
+    let mut end = None;
     repository.visit_first_parents(&tip, usize::MAX, |commit| {
         if chain.is_session_commit(&commit) {
             return false;

@@ -166,7 +166,8 @@ impl<'a> IgnoredCopy<'a> {
     }
 
     fn copy_folder(&mut self, path: &Path, is_selected: bool, depth: usize) -> Result<(), WorkspaceError> {
-        let (old, new) = (self.source_path(path), self.target_path(path));
+        let old = self.source_path(path);
+        let new = self.target_path(path);
         if old == self.builder.folder {
             return Ok(());
         }
@@ -203,7 +204,8 @@ impl<'a> IgnoredCopy<'a> {
 
     fn copy_file(&mut self, path: &Path) -> Result<(), WorkspaceError> {
         if self.create_parents(path)? {
-            let (old, new) = (self.source_path(path), self.target_path(path));
+            let old = self.source_path(path);
+            let new = self.target_path(path);
             match file_copy::copy_file(&old, &new) {
                 Ok(bytes) => self.report.bytes += bytes,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -222,7 +224,8 @@ impl<'a> IgnoredCopy<'a> {
         if !self.create_parents(path)? {
             return Ok(());
         }
-        let (old, new) = (self.source_path(path), self.target_path(path));
+        let old = self.source_path(path);
+        let new = self.target_path(path);
         let target = fs::read_link(&old).map_err(WorkspaceError::io("reading the link", &old))?;
         match symlink(&target, &new) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

@@ -42,7 +42,8 @@ mod tests {
     #[test]
     fn each_daemon_knows_what_it_has_begun_and_nothing_of_another() {
         let key = SealKey::random().unwrap();
-        let (own, other) = (WorkspaceOwner::from_key(&key), WorkspaceOwner::from_key(&SealKey::random().unwrap()));
+        let own = WorkspaceOwner::from_key(&key);
+        let other = WorkspaceOwner::from_key(&SealKey::random().unwrap());
         assert_eq!(own, WorkspaceOwner::from_key(&key));
         let place = Path::new("/w/0123456789ab/tidy");
         let begun = own.unfinished_path(place);

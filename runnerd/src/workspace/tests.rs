@@ -51,7 +51,9 @@ impl WorkspaceFixture {
         stop: &CancellationToken,
         progress: &dyn Fn(WorkspaceProgress),
     ) -> Result<WorkspaceReport, WorkspaceError> {
-        let (source, place, copy) = (self.repository(), self.place(), Patterns::new(copy.iter().copied()));
+        let source = self.repository();
+        let place = self.place();
+        let copy = Patterns::new(copy.iter().copied());
         let base = source.head().unwrap().commit().unwrap();
         create_workspace(
             &WorkspaceOptions { source: &source, target_dir: &place, base, copy: &copy },
@@ -187,7 +189,9 @@ fn nothing_is_written_through_a_link_that_the_base_has() {
     scene.source.git(&["rm", "-q", "--cached", "build"]);
     fs::remove_file(scene.source.path().join("build")).unwrap();
     scene.source.write("build/out.bin", "out\n");
-    let (source, place, copy) = (scene.repository(), scene.place(), Patterns::new(["/build/**"]));
+    let source = scene.repository();
+    let place = scene.place();
+    let copy = Patterns::new(["/build/**"]);
     let order = WorkspaceOptions { source: &source, target_dir: &place, base, copy: &copy };
     let made = create_workspace(&order, &scene.owner, &|_| {}, &CancellationToken::new()).unwrap();
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
@@ -221,7 +225,8 @@ fn files_that_nobody_has_copied_or_set_up_are_named() {
     scene.make(&["node_modules"]).unwrap();
     let found = Repository::discover(&scene.place()).unwrap();
     let made = |name: &str| [WirePath(PathBuf::from(name))];
-    let (file, folder) = (made("node_modules/a/index.js"), made("node_modules/"));
+    let file = made("node_modules/a/index.js");
+    let folder = made("node_modules/");
     assert!(find_unknown_files(&found, &file).unwrap().is_empty());
     for name in ["node_modules/.cache", "notes.txt", ".env"] {
         fs::write(scene.place().join(name), "somebody's\n").unwrap();
@@ -254,7 +259,8 @@ fn what_is_copied_is_counted_first() {
     let steps = std::cell::RefCell::new(Vec::new());
     let made =
         scene.make_until(&[".env", "node_modules"], &CancellationToken::new(), &|step| steps.borrow_mut().push(step));
-    let (files, steps) = (made.unwrap().copied.files, steps.into_inner());
+    let files = made.unwrap().copied.files;
+    let steps = steps.into_inner();
     assert_eq!(files, 3);
     let counted = steps.iter().position(|step| *step == WorkspaceProgress::Counting { files }).expect("the sum");
     let begun = steps

@@ -33,7 +33,8 @@ pub(crate) fn unshare_for_child(namespaces: NamespaceMode) -> io::Result<()> {
     match namespaces {
         NamespaceMode::Privileged => Ok(unshare(CloneFlags::CLONE_NEWPID)?),
         NamespaceMode::WithUser => {
-            let (user, group) = (geteuid(), getegid());
+            let user = geteuid();
+            let group = getegid();
             unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID)?;
             fs::write("/proc/self/setgroups", "deny")?;
             fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;

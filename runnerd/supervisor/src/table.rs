@@ -198,7 +198,8 @@ mod tests {
 
     #[test]
     fn child_that_another_thread_forked_is_among_the_children() {
-        let (own, forked) = (i32::try_from(std::process::id()).unwrap(), mpsc::channel());
+        let own = i32::try_from(std::process::id()).unwrap();
+        let forked = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();
         let other = thread::spawn(move || {
             let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();

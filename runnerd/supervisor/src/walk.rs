@@ -116,7 +116,8 @@ fn index_table(at_once: impl Fn(&ProcessEntry)) -> impl FnMut(i32) -> Vec<Proces
 
 fn living_descendants(root: Pid, mut children: impl FnMut(i32) -> Vec<ProcessEntry>) -> Vec<ProcessEntry> {
     let mut found = Vec::new();
-    let (mut parents, mut seen) = (vec![root.as_raw()], HashSet::from([root.as_raw()]));
+    let mut parents = vec![root.as_raw()];
+    let mut seen = HashSet::from([root.as_raw()]);
     while let Some(parent) = parents.pop() {
         // A process that moves to another parent meanwhile may be seen twice.
         for entry in children(parent).into_iter().filter(|entry| seen.insert(entry.pid)) {

@@ -268,7 +268,8 @@ impl ProgramWatch {
         fds.extend(init.map(|init| PollFd::new(init.messages().as_fd(), input)));
         let _ = poll(&mut fds, poll_timeout(timeout));
         let is_ready = |index: usize| fds.get(index).is_some_and(|fd| fd.any() == Some(true));
-        let (line_ready, feed_ready) = (is_ready(0), self.feed.is_some() && is_ready(2));
+        let line_ready = is_ready(0);
+        let feed_ready = self.feed.is_some() && is_ready(2);
         self.drain_signals();
         if feed_ready {
             self.feed = self.feed.take().and_then(StdinFeed::write_some);

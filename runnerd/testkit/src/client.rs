@@ -29,7 +29,8 @@ impl IdleConnections {
     ///
     /// Panics if one of them cannot be opened.
     pub fn open(socket: &Path, connections: usize) -> Self {
-        let (options, runtime) = (connect_options(socket), build_runtime());
+        let options = connect_options(socket);
+        let runtime = build_runtime();
         let open = || runtime.block_on(Connection::open(&options)).expect("the daemon takes a connection");
         let connections = (0..connections).map(|_| open()).collect();
         Self { _connections: connections, _runtime: runtime }

@@ -74,7 +74,8 @@ pub fn assert_same_end(prepare: impl Fn() -> InterruptedRun, interrupt: impl Fn(
     let undisturbed = prepare();
     let began = Instant::now();
     undisturbed.home.run(&undisturbed.repo, &["-m", "Do it"]).exits(0);
-    let (mut longest, expected) = (began.elapsed() / 2, undisturbed.final_tree());
+    let mut longest = began.elapsed() / 2;
+    let expected = undisturbed.final_tree();
     assert_consistent(&undisturbed.repo);
     let first = number("SEED", 1);
     for seed in first..first + number("RUNS", 1) {

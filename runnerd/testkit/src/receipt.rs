@@ -48,7 +48,9 @@ impl ReceiptCommit {
     fn parse_record(record: &str) -> Self {
         let mut parts = record.split(FIELD_SEPARATOR);
         let mut part = || parts.next().expect("git shows id, message and trailers");
-        let (commit, message, trailers) = (part().to_owned(), part().trim_end(), part());
+        let commit = part().to_owned();
+        let message = part().trim_end();
+        let trailers = part();
         let trailers: Vec<(String, String)> = trailers
             .lines()
             .filter_map(|line| line.split_once(": "))

@@ -29,7 +29,8 @@ pub fn run_unprivileged<T: Send>(act: impl FnOnce() -> T + Send) -> T {
 }
 
 fn drop_privileges() -> rustix::io::Result<()> {
-    let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+    let user = Uid::from_raw(NOBODY);
+    let group = Gid::from_raw(NOBODY);
     set_thread_groups(&[])?;
     set_thread_res_gid(group, group, group)?;
     set_thread_res_uid(user, user, user)

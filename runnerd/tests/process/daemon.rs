@@ -207,7 +207,8 @@ fn assert_search_finds(call: &str) {
     let bystander = Watched::open(child.id().try_into().unwrap());
     let mut daemon = Daemon::start("shim", call, &bench);
     let processes = daemon.processes(2);
-    let (hidden, leader) = (&processes[0], &processes[1]);
+    let hidden = &processes[0];
+    let leader = &processes[1];
     let shim = leader.parent();
     shim.signal(Signal::STOP);
     daemon.kill();

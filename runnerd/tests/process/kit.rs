@@ -142,7 +142,8 @@ impl Running {
         let (sender, output) = mpsc::channel(1 << 6);
         spec.output = Some(sender);
         let stop = CancellationToken::new();
-        let (token, mark) = (stop.clone(), spec.mark.clone());
+        let token = stop.clone();
+        let mark = spec.mark.clone();
         let task = tokio::spawn(async move { run_program(&launcher, spec, &token).await });
         Self { task, lines: Lines { output, rest: Vec::new(), mark }, stop }
     }

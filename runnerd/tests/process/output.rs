@@ -132,7 +132,8 @@ impl OutputFollower for Heard {
 
 #[tokio::test]
 async fn streams_that_are_kept_apart_are_heard_to_the_last_byte_and_are_both_in_the_log() {
-    let (bench, mut sink) = (Bench::new(), Heard::default());
+    let bench = Bench::new();
+    let mut sink = Heard::default();
     let mut spec = bench.sh("for i in $(seq 1000); do echo out $i; echo err $i >&2; done; printf last; exit 4");
     spec.separates_output = true;
     spec.follower = Some(Box::new(&mut sink));

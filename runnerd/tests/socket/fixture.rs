@@ -84,7 +84,8 @@ impl Server {
         let locks = DaemonLocks::acquire(&paths).unwrap();
         let bound = BoundSocket::new(&paths, &locks).unwrap();
         let state = Arc::new(Told::default());
-        let (events, stop) = (EventStream::default(), CancellationToken::new());
+        let events = EventStream::default();
+        let stop = CancellationToken::new();
         let served =
             ServerOptions { methods: methods(&state).into(), events: events.clone(), connections: CONNECTIONS };
         let handle = serve(bound, served, stop.clone());

@@ -47,7 +47,8 @@ async fn peer(server: &Server, script: &str, mark: bool) -> Vec<String> {
         command.env(MARK_VARIABLE, OsString::from("run"));
     }
     let mut shell = command.spawn().unwrap();
-    let (mut input, mut output) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
+    let mut input = shell.stdin.take().unwrap();
+    let mut output = shell.stdout.take().unwrap();
     if script != CHILD {
         shell.wait().await.unwrap();
     }

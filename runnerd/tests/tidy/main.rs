@@ -195,7 +195,9 @@ fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
 impl Source {
     /// Returns the text that is compiled into the product: the lines of test-only items are empty.
     fn product(&self) -> String {
-        let (mut product, mut in_tests, mut is_head) = (String::new(), false, false);
+        let mut product = String::new();
+        let mut in_tests = false;
+        let mut is_head = false;
         for line in self.text.lines() {
             if line.starts_with("#[cfg(test)]") {
                 (in_tests, is_head) = (true, true);
@@ -232,7 +234,8 @@ fn root() -> PathBuf {
 
 /// Returns the sources of the workspace, except these tests, which contain every name.
 fn sources() -> Vec<Source> {
-    let (root, mut found) = (root(), Vec::new());
+    let root = root();
+    let mut found = Vec::new();
     for folder in fs::read_dir(&root).expect("the workspace can be read") {
         let folder = folder.expect("an entry").path();
         let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -406,7 +409,9 @@ const MAPS: [&str; 6] = [
 
 #[test]
 fn every_path_that_a_map_names_exists() {
-    let (root, mut findings, mut count) = (root(), String::new(), 0);
+    let root = root();
+    let mut findings = String::new();
+    let mut count = 0;
     for page in MAPS {
         let text = fs::read_to_string(root.join(page)).expect("a page can be read");
         for path in text.split('`').skip(1).step_by(2) {

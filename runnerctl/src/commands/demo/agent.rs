@@ -237,7 +237,8 @@ mod tests {
     #[test]
     fn the_sessions_bring_the_goal_about_with_one_red_guard_and_one_retry() {
         let mut harness = DemoHarness::new();
-        let (mut story, mut prompt) = (String::new(), String::new());
+        let mut story = String::new();
+        let mut prompt = String::new();
         while next_leaf(&harness.tree.root).is_some() {
             let (answer, guard) = harness.run_session(&prompt);
             let last = guard.as_deref().and_then(|text| text.lines().last()).unwrap_or("-").to_owned();

@@ -118,7 +118,8 @@ fn render_tour(folder: &Path) -> String {
         let _ = writeln!(text, "  {command:<24}  {what}");
         text
     });
-    let (enter, remove) = (format!("cd '{folder}'"), format!("rm -r '{folder}'"));
+    let enter = format!("cd '{folder}'");
+    let remove = format!("rm -r '{folder}'");
     format!(
         "\nLook around: {}\n{stops}The directory is kept; to remove it: {}\n",
         paint(HINT, &enter),

@@ -109,7 +109,9 @@ async fn list_iterations(client: &Client, run: &RunView) -> Result<Vec<Iteration
 /// them, they are reported and dropped.
 async fn send_ended_iterations(invocation: &Invocation<'_>, collector: &OtlpCollector) -> Result<Infallible, Failure> {
     let mut feed = EventFeed::open(invocation, AllRepositories).await?;
-    let (mut last_seen, mut pending, mut is_away) = (None::<LastIterations>, VecDeque::new(), false);
+    let mut last_seen = None::<LastIterations>;
+    let mut pending = VecDeque::new();
+    let mut is_away = false;
     loop {
         let FeedUpdate::Status(all) = feed.next().await? else { continue };
         let Some(before) = &last_seen else {
@@ -141,7 +143,8 @@ async fn flush_pending(
     was_away: bool,
 ) -> bool {
     let report = |why: &str, then: &str| {
-        let (to, why) = (sanitize(&collector.traces), sanitize(why));
+        let to = sanitize(&collector.traces);
+        let why = sanitize(why);
         invocation.ui.print_note(&format!("{to} has not taken all of an iteration: {why}; {then}\n"));
     };
     while let Some((repo, iteration)) = pending.front() {

@@ -174,8 +174,8 @@ mod tests {
     const LINES: &str = include_str!("../../../tests/forges/gh-api-comments.json");
 
     fn collect_sample(anyone: bool) -> ForgeFeedback {
-        let (view, lines) =
-            (parse_json(PR_VIEW, "gh pr view").expect("a view"), parse_pages(LINES, "gh api").expect("pages"));
+        let view = parse_json(PR_VIEW, "gh pr view").expect("a view");
+        let lines = parse_pages(LINES, "gh api").expect("pages");
         collect_feedback(&view, &lines, anyone)
     }
 

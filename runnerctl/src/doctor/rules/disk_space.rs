@@ -14,7 +14,8 @@ use crate::text::measure::format_bytes;
 pub(crate) fn check_workspaces(disk: &DiskView) -> Option<DoctorCheck> {
     let largest = disk.workspaces.iter().map(|workspace| workspace.bytes).max()?;
     let total: u64 = disk.workspaces.iter().map(|workspace| workspace.bytes).sum();
-    let (count, folder) = (disk.workspaces.len(), &disk.folder);
+    let count = disk.workspaces.len();
+    let folder = &disk.folder;
     let used = format!("{} in {count} of isolated runs", format_bytes(total));
     let Some(free) = disk.free_bytes else {
         return Some(DoctorCheck::warn(

@@ -223,7 +223,8 @@ fn a_piece_is_taken_by_the_one_that_lacks_it() {
         });
         place.expect("the agent's output is read")
     };
-    let (for_pane, for_reader) = (request_chunk('v'), request_chunk('l'));
+    let for_pane = request_chunk('v');
+    let for_reader = request_chunk('l');
     assert_eq!((&for_pane.key, for_reader.offset), (&for_reader.key, 0), "one file, two places");
     for (place, text) in [(for_reader, "one\n"), (for_pane, "two\n")] {
         let piece = TextView { text: text.into(), next_offset: place.offset + 4, complete: false, size: None };

@@ -64,9 +64,11 @@ fn draw_draft(canvas: &mut PaneCanvas<'_, '_>, draft: &Draft, area: Rect) {
     let draft_rows = wrap_lines(model, PLAIN, &draft.text, area);
     let hidden = (rows.len() + draft_rows.len()).saturating_sub(max_rows).min(draft_rows.len().saturating_sub(1));
     rows.extend(draft_rows.into_iter().skip(hidden));
-    let (last, column) = (rows.len().saturating_sub(1), rows.last().map_or(0, Line::width));
+    let last = rows.len().saturating_sub(1);
+    let column = rows.last().map_or(0, Line::width);
     let inner = draw_box(canvas, title, rows, area);
-    let (x, y) = (u16::try_from(column).unwrap_or(0), u16::try_from(last).unwrap_or(0));
+    let x = u16::try_from(column).unwrap_or(0);
+    let y = u16::try_from(last).unwrap_or(0);
     let cursor = Position::new((inner.x + x).min(inner.right().saturating_sub(1)), inner.y + y);
     canvas.frame.set_cursor_position(cursor);
 }

@@ -75,7 +75,8 @@ fn draw_too_small(area: Rect, frame: &mut Frame<'_>) {
 impl PaneCanvas<'_, '_> {
     /// Draws the border of a pane and returns its inner area.
     fn draw_pane(&mut self, focus: Focus, title: &str, area: Rect) -> Rect {
-        let (model, caps) = (self.model, self.model.caps);
+        let model = self.model;
+        let caps = self.model.caps;
         let has_keys = model.focus == focus;
         let style = caps.to_style(if has_keys { LIVE } else { DIM });
         let available = usize::from(area.width.saturating_sub(4));

@@ -26,7 +26,8 @@ pub(super) fn draw_reader(canvas: &mut PaneCanvas<'_, '_>, reader: &LogViewer, a
 }
 
 fn heading_spans(model: &Model, reader: &LogViewer) -> Vec<Span<'static>> {
-    let (caps, key) = (model.caps, reader.key());
+    let caps = model.caps;
+    let key = reader.key();
     let wait = key.wait.map(|wait| format!(".w{wait}")).unwrap_or_default();
     let mut spans = vec![caps.styled_span(HEADING, &format!("{:04}{wait}  ", key.iter))];
     let is_open = |view: &&protocol::view::IterationView| (view.iter, view.wait) == (key.iter, key.wait);
@@ -86,7 +87,8 @@ fn diff_style(line: &str) -> anstyle::Style {
 
 /// Returns a row with the search text highlighted.
 fn highlight(text: &str, needle: &str, style: Style) -> Line<'static> {
-    let (mut spans, mut from) = (Vec::new(), 0);
+    let mut spans = Vec::new();
+    let mut from = 0;
     for found in find_matches(text, needle) {
         spans.push(Span::styled(text[from..found.start].to_owned(), style));
         spans.push(Span::styled(text[found.clone()].to_owned(), style.add_modifier(Modifier::REVERSED)));

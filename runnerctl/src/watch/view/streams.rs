@@ -17,7 +17,8 @@ type StyledLine = (anstyle::Style, String);
 
 /// Draws the agent's steps, or its output.
 pub(super) fn draw_agent(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
-    let (model, scroll) = (canvas.model, canvas.model.scrolls.agent);
+    let model = canvas.model;
+    let scroll = canvas.model.scrolls.agent;
     let is_steps = model.shows_steps();
     let is_review = model.pane_log(LogStream::Agent).is_some_and(|key| key.stream == LogStream::Review);
     let title = pane_title(model, if is_review { "Reviewer" } else { "Agent" }, LogStream::Agent)
@@ -32,7 +33,8 @@ pub(super) fn draw_agent(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
 
 /// Draws the guard's output.
 pub(super) fn draw_guard(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
-    let (model, scroll) = (canvas.model, canvas.model.scrolls.guard);
+    let model = canvas.model;
+    let scroll = canvas.model.scrolls.guard;
     let name =
         if model.is_baseline() { "Guard on the base".to_owned() } else { pane_title(model, "Guard", LogStream::Guard) };
     let title = name + scroll_suffix(scroll);
@@ -100,7 +102,8 @@ fn draw_tail(canvas: &mut PaneCanvas<'_, '_>, tail: &LogTail, scroll: ScrollPosi
 /// Draws as many lines as fit, from the bottom up; `newest_first` yields them in reverse order.
 fn draw_from_bottom(canvas: &mut PaneCanvas<'_, '_>, newest_first: impl Iterator<Item = Vec<StyledLine>>, area: Rect) {
     let model = canvas.model;
-    let (width, height) = (usize::from(area.width), usize::from(area.height));
+    let width = usize::from(area.width);
+    let height = usize::from(area.height);
     let mut rows: Vec<Line<'static>> = Vec::new();
     for (style, line) in newest_first.flat_map(|lines| lines.into_iter().rev()) {
         if rows.len() >= height {

@@ -17,7 +17,8 @@ pub(super) fn draw_tree(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let title =
         rows.first().map_or_else(|| "Tree".to_owned(), |root| format!("Tree {}/{}", root.leaves.0, root.leaves.1));
     let inner = canvas.draw_pane(Focus::Tree, &title, area);
-    let (cursor, height) = (model.tree_view.cursor(), usize::from(inner.height));
+    let cursor = model.tree_view.cursor();
+    let height = usize::from(inner.height);
     let first = first_row(cursor, rows.len(), height);
     let visible = rows.iter().enumerate().skip(first).take(height);
     let lines = visible.map(|(at, row)| {

@@ -38,8 +38,10 @@ fn make_key(home: &Home, name: &str) -> PathBuf {
 
 /// Makes the client's `ssh` reach a real `sshd`, whose logins get the environment of the other machine.
 fn assert_connects(machines: &TwoMachines, (ssh, sshd): &(PathBuf, PathBuf)) {
-    let (local, remote) = (machines.here.path(), machines.there.path());
-    let (host_key, own_key) = (make_key(&machines.there, "host_key"), make_key(&machines.here, "id"));
+    let local = machines.here.path();
+    let remote = machines.there.path();
+    let host_key = make_key(&machines.there, "host_key");
+    let own_key = make_key(&machines.here, "id");
     fs::copy(own_key.with_extension("pub"), remote.join("authorized")).expect("a key can be authorized");
     let login: Vec<String> = machines.there.env().iter().map(|(name, value)| format!("{name}={value}")).collect();
     let server = format!(

@@ -154,7 +154,8 @@ impl SlurmCluster {
 
     /// Submits the run to Slurm; Slurm or the driver may refuse.
     pub(super) fn try_submit(&self, args: &[&str], engine: &[&str]) -> ProgramOutput {
-        let (url, output) = (self.remote.url(), format!("--output={}", self.output("%j").display()));
+        let url = self.remote.url();
+        let output = format!("--output={}", self.output("%j").display());
         let all = ["submit", &url, "--to", "slurm", "--run", "x", "--yes", "--json"];
         self.remote.home.ctl_in(&self.remote.repo, &[&all[..], args, &["--", &output], engine].concat())
     }

@@ -239,7 +239,8 @@ fn row_68_journal_of_an_iteration_that_the_branch_has_left_behind_holds_the_run(
     gates[1].wait_reached();
     daemon.kill();
     home.wait_all_gone(PATIENCE);
-    let (head, right) = (repo.head(), read_text(&journal));
+    let head = repo.head();
+    let right = read_text(&journal);
     write(&journal, &old);
     let daemon = home.daemon();
     let run = home.client().wait_for(repo.path(), RunStatus::Held);
@@ -258,7 +259,8 @@ fn row_68_journal_of_an_iteration_that_the_branch_has_left_behind_holds_the_run(
 #[test]
 fn row_69_without_its_key_the_daemon_does_not_start_until_a_person_has_the_state_taken_as_it_is() {
     let died = CrashedRun::new();
-    let (key, queue) = (died.home.private().join("key"), died.file("repo.json"));
+    let key = died.home.private().join("key");
+    let queue = died.file("repo.json");
     let sealed = read_text(&queue);
     fs::remove_file(&key).expect("it can be removed");
     let refused = daemon_ends(&died.home, &[]);
@@ -280,7 +282,8 @@ fn row_69_without_its_key_the_daemon_does_not_start_until_a_person_has_the_state
 fn row_69_key_that_is_open_to_others_or_another_is_refused_and_stays() {
     let died = CrashedRun::new();
     let private = died.home.private();
-    let (key, word) = (private.join("key"), private.join("sealed.json"));
+    let key = private.join("key");
+    let word = private.join("sealed.json");
     let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode can be set");
     set(&key, 0o644);
     assert_explains(&daemon_ends(&died.home, &[]), &[&key.to_string_lossy(), "0644", "chmod 600"]);
@@ -327,8 +330,9 @@ fn row_66_state_of_a_development_build_stops_the_daemon_and_stays_as_it_is() {
     let died = CrashedRun::new();
     let state = died.home.state();
     let relabel = |path: &Path| write(path, &read_text(path).replacen("{\"seal1\":", "{\"seal\":", 1));
-    let (word, journal, old) =
-        (died.home.private().join("sealed.json"), died.file("journal.jsonl"), state.join("repos"));
+    let word = died.home.private().join("sealed.json");
+    let journal = died.file("journal.jsonl");
+    let old = state.join("repos");
     let forms: [(&Path, &dyn Fn()); 3] = [
         (&word, &|| relabel(&word)),
         (&journal, &|| relabel(&journal)),

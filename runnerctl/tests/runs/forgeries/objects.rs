@@ -61,7 +61,8 @@ fn entry(mode: &str, name: &str, id: &str) -> Vec<u8> {
 #[test]
 fn a_tree_that_gits_check_refuses_is_named_with_its_path() {
     let forge = BranchForge::new();
-    let (tip, parent) = (forge.tip().clone(), forge.pieces[forge.pieces.len() - 2].id.clone());
+    let tip = forge.tip().clone();
+    let parent = forge.pieces[forge.pieces.len() - 2].id.clone();
     let blob = forge.git(&["hash-object", "-w", "--stdin"], "ci:\n\ttrue\n");
     let folder = forge.git(&["mktree"], format!("100644 blob {blob}\tx\n"));
     // After all others: a wrong order is reported, too.
@@ -136,7 +137,8 @@ fn headers_that_the_runner_does_not_write_are_named_and_a_signature_is_not() {
 #[test]
 fn an_object_that_another_was_put_in_the_place_of_is_not_read() {
     let forge = BranchForge::new();
-    let (tip, parent) = (forge.tip().clone(), forge.pieces[forge.pieces.len() - 2].id.clone());
+    let tip = forge.tip().clone();
+    let parent = forge.pieces[forge.pieces.len() - 2].id.clone();
     let [real, other] = ["2\n", "3\n"].map(|text| forge.tree_with(&tip.tree, "one", text));
     let commit = forge.commit(Some(&parent), &real, &tip.message);
     forge.assert_honest("the object itself", &commit);

@@ -13,7 +13,8 @@ fn what_a_person_commits_of_a_word_under_way_is_no_finding_and_code_that_comes_a
     play.home.review_in(&play.repo, &["approve"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     let forge = BranchForge::from_play(play);
-    let (word, pending) = (forge.tip().clone(), forge.pieces[forge.pieces.len() - 2].id.clone());
+    let word = forge.tip().clone();
+    let pending = forge.pieces[forge.pieces.len() - 2].id.clone();
     assert!(word.message.contains("approved by a person"), "{}", word.message);
     let settled = forge.commit(Some(&pending), &word.tree, "A person puts it right");
     forge.assert_honest("what the runner had written", &forge.commit(Some(&settled), &word.tree, &word.message));

@@ -111,7 +111,8 @@ impl ClaudeReader {
     /// of limits has not hit one.
     fn collect_evidence(&self, rest: &SessionRest<'_>) -> EndEvidence {
         let mut evidence = EndEvidence { resets_at: self.resets_at, ..EndEvidence::default() };
-        let (result, fault) = (self.result.as_ref(), self.fault.as_ref());
+        let result = self.result.as_ref();
+        let fault = self.fault.as_ref();
         for field in STRUCTURED_FIELDS {
             let value = [result, fault].into_iter().flatten().find_map(|line| scalar_text(&line[field]));
             evidence.add(field, value.unwrap_or_default());

@@ -26,7 +26,9 @@ struct ClaudePlayback {
 
 /// Plays the output in pieces that end at the given offsets.
 fn play_pieces(stdout: &[u8], cuts: &[usize]) -> ClaudePlayback {
-    let (mut reader, mut lines, mut steps) = (Box::new(ClaudeReader::default()), LineSplitter::default(), Vec::new());
+    let mut reader = Box::new(ClaudeReader::default());
+    let mut lines = LineSplitter::default();
+    let mut steps = Vec::new();
     let mut cuts = cuts.to_vec();
     cuts.extend([0, stdout.len()]);
     cuts.sort_unstable();
@@ -280,7 +282,8 @@ proptest! {
     fn session_is_the_same_however_its_bytes_come(cuts: Vec<prop::sample::Index>) {
         let stdout = sample!("usage-limit-after-work").as_bytes();
         let cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(stdout.len() + 1)).collect();
-        let (pieces, whole) = (play_pieces(stdout, &cuts), play_pieces(stdout, &[]));
+        let pieces = play_pieces(stdout, &cuts);
+        let whole = play_pieces(stdout, &[]);
         prop_assert_eq!(pieces.steps, whole.steps);
         prop_assert_eq!(pieces.output.usage, whole.output.usage);
         prop_assert_eq!(pieces.output.evidence, whole.output.evidence);

@@ -43,7 +43,8 @@ fn check_home(home: &Path, temporary: &Path) -> Result<(), AgentUnavailable> {
     if !canonical(home).starts_with(canonical(temporary)) {
         return Ok(());
     }
-    let (home, temporary) = (home.display(), temporary.display());
+    let home = home.display();
+    let temporary = temporary.display();
     let what = format!(
         "the directory of codex, {home}, is below the temporary directory {temporary}, where none of its commands works"
     );

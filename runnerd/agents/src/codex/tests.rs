@@ -50,7 +50,8 @@ struct CodexPlayback {
 /// Puts the files in place, and plays the output in pieces that end at the given offsets.
 fn play_sample(sample: &CodexSample, cuts: &[usize]) -> CodexPlayback {
     let folder = tempfile::tempdir().unwrap();
-    let (home, at) = (folder.path().join("home"), |name: &str| folder.path().join(name));
+    let home = folder.path().join("home");
+    let at = |name: &str| folder.path().join(name);
     let places = CodexPaths { home: Some(home.clone()), schema: at("schema"), last_message: at("last") };
     fs::write(&places.last_message, sample.last).unwrap();
     let session = sample.stdout.split('"').nth(7).unwrap();
@@ -58,7 +59,8 @@ fn play_sample(sample: &CodexSample, cuts: &[usize]) -> CodexPlayback {
     fs::create_dir_all(&day).unwrap();
     fs::write(day.join(format!("rollout-2026-11-22T04-36-16-{session}.jsonl")), sample.rollout).unwrap();
     let mut reader = Box::new(CodexReader::new(places));
-    let (mut lines, mut steps) = (LineSplitter::default(), Vec::new());
+    let mut lines = LineSplitter::default();
+    let mut steps = Vec::new();
     let mut cuts = [&[0], cuts, &[sample.stdout.len()]].concat();
     cuts.sort_unstable();
     for cut in cuts.windows(2) {
@@ -269,7 +271,8 @@ proptest! {
     fn session_is_the_same_however_its_output_comes(cuts: Vec<prop::sample::Index>) {
         let sample = success_sample();
         let cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(sample.stdout.len())).collect();
-        let (whole, cut) = (play_sample(&sample, &[]), play_sample(&sample, &cuts));
+        let whole = play_sample(&sample, &[]);
+        let cut = play_sample(&sample, &cuts);
         prop_assert_eq!(whole.steps, cut.steps);
         prop_assert_eq!(whole.output.answer, cut.output.answer);
         prop_assert_eq!(whole.output.usage, cut.output.usage);

@@ -132,7 +132,8 @@ fn tool_step(name: &str, parameters: &Value) -> Option<Activity> {
 /// Sums up the usage. The output count excludes the model's thinking, which is paid for and part of the total.
 fn parse_usage(stats: &Value) -> SessionUsage {
     let number = |field: &str| stats[field].as_u64();
-    let (prompt, cached) = (number("input_tokens"), number("cached"));
+    let prompt = number("input_tokens");
+    let cached = number("cached");
     let uncached = prompt.map(|prompt| prompt.saturating_sub(cached.unwrap_or(0)));
     let written = number("output_tokens");
     let beyond_prompt = number("total_tokens").zip(prompt).map(|(total, prompt)| total.saturating_sub(prompt));

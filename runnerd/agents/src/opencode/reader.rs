@@ -172,7 +172,8 @@ impl OutputReader for OpencodeReader {
             "tool_use" => {
                 let OpencodePart { tool, state, .. } = part?;
                 let OpencodeTool { status, title } = state?;
-                let (status, title) = (status.unwrap_or_default(), title.unwrap_or_default());
+                let status = status.unwrap_or_default();
+                let title = title.unwrap_or_default();
                 return bounded_step(ActivityKind::ToolResult, format!("{status}: {} {title}", tool?));
             }
             "error" => {

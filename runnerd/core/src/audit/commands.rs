@@ -89,7 +89,8 @@ fn check_command_changes(
         "guard accept" => return check_acceptance(&old.run_state, &new, summary, findings),
         // The content of the configuration is up to the person.
         _ => {
-            let (base, text) = (old.text(layout::CONFIG), new.text(layout::CONFIG));
+            let base = old.text(layout::CONFIG);
+            let text = new.text(layout::CONFIG);
             let change = explain_config_change(command, base, text, summary);
             let result = change.and_then(|change| change.apply(&old.documents(DefinitionState::default())).ok());
             result.is_some_and(|result| result.documents.config == text && safe_summary(&result.summary) == *summary)
@@ -105,7 +106,8 @@ fn check_command_changes(
 /// commit; `None` if more than the key that it names was changed.
 fn explain_config_change(command: &str, base: &str, text: &str, summary: &str) -> Option<ChangeRequest> {
     let keys = runner_config::changed_keys(base, text);
-    let (base, text) = (base.to_owned(), text.to_owned());
+    let base = base.to_owned();
+    let text = text.to_owned();
     if command == "config edit" {
         return Some(ChangeRequest::Settings { keys, base, text });
     }
@@ -131,7 +133,8 @@ fn appends_note(old: &AuditedState<'_>, new: &AuditedState<'_>, summary: &str) -
 
 /// Whether a question of a file gained an answer, the one that the commit's message tells.
 fn adds_answer(old: &AuditedState<'_>, new: &AuditedState<'_>, summary: &str) -> bool {
-    let (before, after) = (old.text(layout::QUESTIONS), new.text(layout::QUESTIONS));
+    let before = old.text(layout::QUESTIONS);
+    let after = new.text(layout::QUESTIONS);
     let open = questions::parse_questions(before).into_iter();
     let added = open.zip(questions::parse_questions(after)).find(|(open, after)| open.answer != after.answer);
     let Some((AgentQuestion { id: question, .. }, AgentQuestion { answer: Some(text), .. })) = added else {
@@ -154,7 +157,8 @@ fn explains_tree_change(command: &str, old: &AuditedState<'_>, new: &AuditedStat
 
 /// Returns the requests that may have turned the old tree into the new one.
 fn candidate_changes(command: &str, old: &TaskTree, new: &TaskTree) -> Vec<ChangeRequest> {
-    let (before, after) = (tree::index(old), tree::index(new));
+    let before = tree::index(old);
+    let after = tree::index(new);
     match command {
         "retry" => {
             let allowed = |id: &&str| after.get(*id).map(|placed| placed.node.max_attempts);
@@ -281,7 +285,8 @@ mod tests {
         state.apply_changes(&before, &parse_changes(&before));
         let old = state.clone();
         state.apply_changes(&changes, &parse_changes(&changes));
-        let (header, message) = (Vec::new(), message.as_bytes().to_vec());
+        let header = Vec::new();
+        let message = message.as_bytes().to_vec();
         let head = CommitHeader { id: "1".repeat(40), parents: Vec::new(), headers: header, message, recoded: None };
         let mut findings = AuditFindings::default();
         check(&head, &changes, &old, &state, &mut findings);

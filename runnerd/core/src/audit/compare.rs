@@ -37,14 +37,17 @@ pub(super) fn compare_trees(
     if tree::is_canonical(expected, found.bytes) {
         return;
     }
-    let (old, right, actual) = (tree::index(before), tree::index(expected), tree::index(found.value));
+    let old = tree::index(before);
+    let right = tree::index(expected);
+    let actual = tree::index(found.value);
     let mut ids: Vec<&str> = right.keys().chain(actual.keys()).copied().collect();
     ids.sort_unstable();
     ids.dedup();
     let mut named = 0;
     for id in ids {
         let has_passed = old.get(id).is_some_and(|placed| placed.node.passes);
-        let (expected, found) = (right.get(id).copied(), actual.get(id).copied());
+        let expected = right.get(id).copied();
+        let found = actual.get(id).copied();
         for (field, expected, found) in differing_node_fields(expected, found) {
             let rule = match field {
                 "passes" => AuditRule::Passes,
@@ -118,7 +121,8 @@ pub(super) fn differing_fields<T: Serialize>(expected: &T, found: &T) -> Vec<(St
         Ok(Value::Object(fields)) => fields.into_iter().collect::<BTreeMap<_, _>>(),
         _ => BTreeMap::new(),
     };
-    let (right, mut actual) = (fields(expected), fields(found));
+    let right = fields(expected);
+    let mut actual = fields(found);
     let pairs = right.into_iter().map(|(name, right)| {
         let found = actual.remove(&name).unwrap_or(Value::Null);
         (name, right, found)

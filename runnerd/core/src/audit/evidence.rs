@@ -100,18 +100,17 @@ impl<'a> IterationEvidence<'a> {
         let tree = self.examine_left_tree(&verdict);
         let stop = if let Verdict::Interrupted { by } = verdict { Some(by) } else { None };
         let stop = stop.filter(|_| !self.is_elsewhere_after_guard(&verdict));
-        let (guard, review) = (self.rebuild_guard_end(&verdict), self.rebuild_review_end(&verdict));
+        let guard = self.rebuild_guard_end(&verdict);
+        let review = self.rebuild_review_end(&verdict);
         let task = self.task.clone();
         let (begin, by) = if let Some(decision) = &task.decision {
             ((Phase::Brief { task: task.clone() }, IterationEvent::Briefed), WorkSource::Person(decision.clone()))
         } else {
-            let (end, finding) = (
-                SessionEnd {
-                    hidden: self.to.run_state.hidden.clone(),
-                    ..SessionEnd::new(self.rebuild_session_end_kind(&verdict))
-                },
-                self.rebuild_finding(&verdict, tree.finding.clone()),
-            );
+            let end = SessionEnd {
+                hidden: self.to.run_state.hidden.clone(),
+                ..SessionEnd::new(self.rebuild_session_end_kind(&verdict))
+            };
+            let finding = self.rebuild_finding(&verdict, tree.finding.clone());
             let inspect = Phase::Inspect { task: task.clone(), session: end.clone(), stop };
             ((inspect, IterationEvent::Inspected(finding.clone())), WorkSource::Session { end, finding })
         };
@@ -171,7 +170,8 @@ impl<'a> IterationEvidence<'a> {
     fn session_tree(&self, text: Option<&'a [u8]>) -> tree_examination::SessionTree<'_> {
         let max_attempts = self.from.policy.max_attempts_default;
         let SessionTask { node, role, .. } = self.task;
-        let (from, role) = (&self.from.tree, *role);
+        let from = &self.from.tree;
+        let role = *role;
         tree_examination::SessionTree { from, node, role, text, answer: None, max_attempts }
     }
 

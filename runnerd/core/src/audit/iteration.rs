@@ -287,7 +287,8 @@ impl IterationAudit<'_> {
         agent_tree: Option<TaskTree>,
         notes: Vec<String>,
     ) -> StateAfter {
-        let (old, new) = (&self.from.run_state, &self.to.run_state);
+        let old = &self.from.run_state;
+        let new = &self.to.run_state;
         let facts = TransitionFacts {
             agents_tree: agent_tree,
             notes,
@@ -326,7 +327,8 @@ impl IterationAudit<'_> {
         compare::compare_values(AuditRule::Feedback, layout::TESTS, &after.tests, &found, findings);
         if after.progress.as_bytes() != bytes(layout::PROGRESS) {
             let last = |text: &str| text.lines().last().unwrap_or_default().to_owned();
-            let (expected, found) = (last(&after.progress), last(self.to.text(layout::PROGRESS)));
+            let expected = last(&after.progress);
+            let found = last(self.to.text(layout::PROGRESS));
             findings.add_violation(AuditRule::Progress, layout::PROGRESS, &expected, &found);
         }
         let mut besides: &[&str] = &[];
@@ -357,7 +359,8 @@ impl IterationAudit<'_> {
 
     /// Checks the receipt's statements about its own commit.
     fn check_receipt(&self, replayed: &ReplayedOutcome, findings: &mut AuditFindings) {
-        let (receipt, task) = (self.receipt, &replayed.outcome.work.task);
+        let receipt = self.receipt;
+        let task = &replayed.outcome.work.task;
         let node = tree::find(&self.to.tree, &task.node);
         let charged = node.map_or(task.attempts, |node| node.attempts);
         let attempts = AttemptCount { charged, allowed: node.map_or(task.max_attempts, |node| node.max_attempts) };
@@ -379,7 +382,8 @@ impl IterationAudit<'_> {
             dirty_submodules: NameList::new(&self.to.run_state.dirty_submodules),
             ..receipt.clone()
         };
-        let (expected, found) = (expected.compose(), receipt.compose());
+        let expected = expected.compose();
+        let found = receipt.compose();
         let differing = expected.lines().zip(found.lines()).find(|(expected, found)| expected != found);
         if let Some((expected, found)) = differing {
             let at = if found.starts_with("Runner-") { found.split(':').next().unwrap_or_default() } else { "message" };

@@ -51,7 +51,8 @@ impl MarkerAudit<'_> {
         self.check_from(findings);
         self.check_no_guard(findings);
         if self.watched.is_some_and(|begun| begun.is_blind) {
-            let (expected, found) = ("a guard whose files are watched", "none: changes to what it runs go unnoticed");
+            let expected = "a guard whose files are watched";
+            let found = "none: changes to what it runs go unnoticed";
             findings.add_warning(AuditRule::Milestone, "guard.definition", expected, found);
         }
         if self.to.goal.id() != Some(&self.marker.run) {
@@ -81,7 +82,8 @@ impl MarkerAudit<'_> {
         if self.parent_receipt.is_none_or(|receipt| before.run_state.run_id.as_ref() != Some(&receipt.run)) {
             return false;
         }
-        let (run_id, base) = (Some(self.marker.run.clone()), Some(self.parent.to_owned()));
+        let run_id = Some(self.marker.run.clone());
+        let base = Some(self.parent.to_owned());
         *self.to.run_state == RunState { run_id, base, ..(*before.run_state).clone() }
     }
 
@@ -199,7 +201,8 @@ impl MarkerAudit<'_> {
         self.check_no_guard(findings);
         self.check_changed_paths(CommitKind::Resume, findings);
         let Ok(before) = self.before.committed_state() else { return };
-        let (old, new) = (&*before.run_state, &*self.to.run_state);
+        let old = &*before.run_state;
+        let new = &*self.to.run_state;
         let more = new.allowance.saturating_sub(old.allowance);
         let allowance = new.allowance.max(old.allowance);
         let granted = RunState { allowance, guard_definition: self.guard_definition(), ..old.clone() };

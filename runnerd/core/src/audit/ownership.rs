@@ -117,7 +117,8 @@ pub(super) fn check(
             (PathOwnership::AppendOnly, Some(new))
                 if matches!(folder, FolderRule::AgentPaths(_)) && has_own_mode(old.as_ref(), new) =>
             {
-                let (before, now) = (from.bytes(&path).unwrap_or_default(), new.content.as_deref().unwrap_or_default());
+                let before = from.bytes(&path).unwrap_or_default();
+                let now = new.content.as_deref().unwrap_or_default();
                 ("what was there stays its beginning", now.starts_with(before))
             }
             (PathOwnership::Agent | PathOwnership::AppendOnly | PathOwnership::Runner | PathOwnership::Ignored, _) => {
@@ -179,7 +180,8 @@ mod tests {
 
     fn paths(kind: CommitKind, new: Option<&PathEntry>, old: Option<&PathEntry>) -> Vec<&'static str> {
         let is_right = |path: &&str| {
-            let (old, new) = (old.cloned(), new.cloned());
+            let old = old.cloned();
+            let new = new.cloned();
             let net = NetDiff::from_changes(&[PathChange { path: path.as_bytes().to_vec(), old, new }]);
             let mut findings = AuditFindings::default();
             check(kind, &[], &RunnerFiles::default(), &net, &mut findings);
@@ -254,7 +256,8 @@ mod tests {
 
     #[test]
     fn no_file_of_the_runners_becomes_executable() {
-        let (plain, executable) = (file(0o100_644), file(0o100_755));
+        let plain = file(0o100_644);
+        let executable = file(0o100_755);
         let own = |kind| paths(kind, Some(&executable), Some(&plain));
         assert_eq!(own(CommitKind::Human(&[layout::NOTES, layout::CONFIG])), [""; 0]);
         assert_eq!(own(CommitKind::Iteration), [CODE, CONTEXT]);

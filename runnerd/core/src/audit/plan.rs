@@ -255,7 +255,9 @@ impl PlannedCommit {
 ///
 /// Of several starts of one run the oldest counts, so that a later one hides nothing.
 fn find_run_starts(run: &str, parts: &[PlannedCommit]) -> (Vec<RunStart>, bool) {
-    let (mut runs, mut run, mut end) = (Vec::new(), run.to_owned(), parts.len());
+    let mut runs = Vec::new();
+    let mut run = run.to_owned();
+    let mut end = parts.len();
     loop {
         let Some(at) = parts[..end].iter().position(|part| is_start(part, &run)) else {
             runs.push(RunStart { run, position: 0 });

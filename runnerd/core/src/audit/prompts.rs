@@ -90,7 +90,8 @@ pub(super) fn check_review(
     let task = SessionTask { role: Role::Reviewer, ..sources.task.clone() };
     let expected = Digest::compute(build_prompt(sources, &task, Some(review)).text.as_bytes());
     if *found != expected {
-        let (expected, found) = (expected.to_string(), found.to_string());
+        let expected = expected.to_string();
+        let found = found.to_string();
         findings.add_violation(AuditRule::Prompt, "Runner-Review", &expected, &found);
     }
 }

@@ -42,7 +42,8 @@ pub(super) fn escape_code(text: &str, limit: usize) -> String {
 pub(super) fn quote_text(text: &str, indent: &str, limit: usize) -> String {
     let text = text.trim_end();
     let head = &text[..text.floor_char_boundary(limit)];
-    let (unseen, text) = (text.len() - head.len(), clean(head));
+    let unseen = text.len() - head.len();
+    let text = clean(head);
     let lines: Vec<&str> = text.lines().skip_while(|line| line.trim().is_empty()).collect();
     let mut quoted = String::new();
     for (at, line) in lines.iter().map(|line| line.trim_end()).enumerate() {

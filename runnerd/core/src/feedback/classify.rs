@@ -45,7 +45,8 @@ impl RemovedLines {
 impl OutputClassifier {
     /// Sorts all lines of an output, of which at most `limit` bytes are kept.
     pub(super) fn from_lines(lines: impl Iterator<Item = String>, limit: usize) -> Self {
-        let (failures, rest) = (FailureList::new(limit), OutputExcerpt::new(limit));
+        let failures = FailureList::new(limit);
+        let rest = OutputExcerpt::new(limit);
         let mut sorter = Self { open: None, removed: RemovedLines::default(), failures, rest };
         lines.for_each(|line| sorter.classify_line(line));
         sorter.close_failure();

@@ -137,7 +137,8 @@ mod tests {
     use super::*;
 
     fn dedup_lines(lines: &[&str]) -> Vec<String> {
-        let (mut fold, mut out) = (LineDedup::default(), Vec::new());
+        let mut fold = LineDedup::default();
+        let mut out = Vec::new();
         for line in lines {
             fold.push(ShownLine::new((*line).to_owned()), LineKey::for_line(line), &mut |line| out.push(line));
         }

@@ -159,7 +159,8 @@ impl<'a> LineSelection<'a> {
     /// Whether the line can be added without another gap mark.
     fn is_adjacent(&self, at: usize) -> bool {
         let follows = |at: usize| {
-            let (one, next) = (&self.candidates[at], self.candidates.get(at + 1));
+            let one = &self.candidates[at];
+            let next = self.candidates.get(at + 1);
             next.is_some_and(|next| one.at + one.line.line_count == next.at)
         };
         let is_after = at.checked_sub(1).is_some_and(|before| self.kept[before] && follows(before));

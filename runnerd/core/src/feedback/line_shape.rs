@@ -6,9 +6,13 @@ const ID_LEN: usize = 6;
 /// Returns a key shared by lines that differ only in numbers, times and hexadecimal ids.
 pub(super) fn shape_hash(line: &str) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-    let (mut hash, mut before) = (OFFSET, b' ');
+    let mut hash = OFFSET;
+    let mut before = b' ';
     // State of the word being read: the hash before it, its length, whether it may be an id, whether it has a digit.
-    let (mut front, mut len, mut is_hex, mut has_digit) = (OFFSET, 0, true, false);
+    let mut front = OFFSET;
+    let mut len = 0;
+    let mut is_hex = true;
+    let mut has_digit = false;
     for byte in line.bytes() {
         if byte.is_ascii_alphanumeric() {
             (len, is_hex, has_digit) =

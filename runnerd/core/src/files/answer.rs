@@ -134,7 +134,8 @@ pub fn read_answer<A: SessionAnswer>(text: &[u8], secrets: &Secrets) -> Result<A
 /// may be there more than once; `None` if there is none, or if there are two that differ.
 pub fn find_answer<A: SessionAnswer>(text: &str) -> Option<&str> {
     let mut found: Option<&str> = None;
-    let (mut rest, mut starts) = (0, 0);
+    let mut rest = 0;
+    let mut starts = 0;
     while let Some(start) = text[rest..].find('{').map(|at| rest + at) {
         starts += 1;
         if starts > MAX_OBJECT_STARTS {

@@ -379,7 +379,8 @@ fn apply_acceptance(
 
 fn apply_edit(before: &RunDocuments, base: &str, edited: &str) -> Result<ChangeResult, ChangeRefusal> {
     let read = |text: &str| validate::load_person_tree(text.as_bytes()).map_err(|faults| invalid_tree(&faults));
-    let (base, edited) = (read(base)?, read(edited)?);
+    let base = read(base)?;
+    let edited = read(edited)?;
     // Check permission against the opened tree first: a conflict would hide that the edit is not allowed at all.
     person_edit::check_edit(&base, &edited)?;
     let merged = merge::merge(&base, &edited, &before.tree)?;

@@ -66,9 +66,11 @@ pub fn check_start(base: Option<&TaskTree>, start: &TaskTree) -> Result<(), Forb
 
 /// Describes a person's changes in one line, with at most [`MAX_NAMED`] nodes of each kind.
 pub fn summarize_edit(before: &TaskTree, after: &TaskTree) -> String {
-    let (old, new) = (tree::index(before), tree::index(after));
+    let old = tree::index(before);
+    let new = tree::index(after);
     let differs = |id: &&str| {
-        let (was, now) = (&old[*id], &new[*id]);
+        let was = &old[*id];
+        let now = &new[*id];
         let own = |node: &Node| (node.order, node.title.clone(), node.goal.clone(), node.acceptance.clone());
         let limits = |node: &Node| (node.attempts, node.max_attempts);
         own(was.node) != own(now.node)

@@ -66,7 +66,8 @@ fn matches_ntfs_gitmodules(name: &[u8]) -> bool {
 fn strip_hashed_short_name(name: &[u8]) -> Option<&[u8]> {
     let (short, rest) = name.split_at_checked(8)?;
     let tilde = short.iter().position(|byte| *byte == b'~').filter(|at| *at <= 6)?;
-    let (word, digits) = (&short[..tilde], &short[tilde + 1..]);
+    let word = &short[..tilde];
+    let digits = &short[tilde + 1..];
     let is_short = word.eq_ignore_ascii_case(&b"gi7eba"[..tilde])
         && matches!(digits.first(), Some(b'1'..=b'9'))
         && digits.iter().all(u8::is_ascii_digit);

@@ -99,10 +99,12 @@ impl<'a> RawEntry<'a> {
     /// Parses the first entry, and returns the bytes after it; like git, it treats an entry without a name as invalid.
     fn parse_first(bytes: &'a [u8], id_len: usize) -> Option<(Self, &'a [u8])> {
         let space = bytes.iter().position(|byte| *byte == b' ').filter(|at| *at > 0)?;
-        let (spelled, rest) = (&bytes[..space], &bytes[space + 1..]);
+        let spelled = &bytes[..space];
+        let rest = &bytes[space + 1..];
         let mode = u32::from_str_radix(str::from_utf8(spelled).ok()?, 8).ok().filter(|_| spelled[0] != b'+')?;
         let end = rest.iter().position(|byte| *byte == 0).filter(|at| *at > 0)?;
-        let (name, rest) = (&rest[..end], &rest[end + 1..]);
+        let name = &rest[..end];
+        let rest = &rest[end + 1..];
         let (id, rest) = rest.split_at_checked(id_len)?;
         Some((Self { raw_mode: spelled, mode, name, id }, rest))
     }
@@ -129,7 +131,8 @@ impl<'a> RawEntry<'a> {
 
 /// Returns the entries of a tree, and whether they make up all of it.
 pub(super) fn parse_entries(bytes: &[u8], id_len: usize) -> (Vec<RawEntry<'_>>, bool) {
-    let (mut entries, mut rest) = (Vec::new(), bytes);
+    let mut entries = Vec::new();
+    let mut rest = bytes;
     while !rest.is_empty() {
         let Some((entry, after)) = RawEntry::parse_first(rest, id_len) else { return (entries, false) };
         entries.push(entry);

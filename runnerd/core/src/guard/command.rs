@@ -91,7 +91,9 @@ impl<'a> ShellCommand<'a> {
             let bare = word.trim_start_matches(['@', '-', '+', '$']);
             bare.is_empty() || PREFIXES.contains(&bare) || is_assignment(bare) || is_number(word)
         };
-        let (mut at, mut takes_options, mut operands) = (0, false, 0);
+        let mut at = 0;
+        let mut takes_options = false;
+        let mut operands = 0;
         loop {
             let word = self.words.get(at)?;
             at += match word.strip_prefix('-') {
@@ -133,7 +135,8 @@ impl<'a> ShellCommand<'a> {
             };
         }
         let reads_text = !is_interpreter && !matches!(name, "bats" | "." | "source");
-        let (mut takes_text, mut is_value) = (false, false);
+        let mut takes_text = false;
+        let mut is_value = false;
         for (at, word) in words.iter().enumerate() {
             if std::mem::take(&mut is_value) {
                 continue;
@@ -225,7 +228,8 @@ impl<'a> ShellCommand<'a> {
             }
             "find" => {
                 let is_begin = |word: &String| matches!(word.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
-                let (begin, is_end) = (words.iter().position(is_begin)?, |word: &String| word == ";" || word == "+");
+                let begin = words.iter().position(is_begin)?;
+                let is_end = |word: &String| word == ";" || word == "+";
                 let end = words[begin..].iter().position(is_end).map_or(words.len(), |end| begin + end);
                 (&words[begin + 1..end], Some("{}".to_owned()))
             }

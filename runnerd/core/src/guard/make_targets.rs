@@ -29,7 +29,8 @@ const CHECK_NAMES: [&str; 19] = [
 /// Returns the targets that are named like a check, are not declared as phony, and whose recipe makes no such file.
 pub(super) fn find_unprotected_targets(text: &str) -> BTreeSet<String> {
     let text = text.replace("\\\n", " ");
-    let (mut phony, mut found) = (BTreeSet::new(), BTreeSet::new());
+    let mut phony = BTreeSet::new();
+    let mut found = BTreeSet::new();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         let Some((names, rest)) = line.split_once(':').filter(|_| !line.starts_with('\t')) else { continue };

@@ -154,7 +154,9 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
     fn follow_files(&mut self) -> Result<(), A::Error> {
         let mut at = 0;
         while let Some((path, bytes, form)) = self.texts.get_mut(at) {
-            let (path, bytes, form) = (path.clone(), std::mem::take(bytes), *form);
+            let path = path.clone();
+            let bytes = std::mem::take(bytes);
+            let form = *form;
             let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
             let folders = BTreeSet::from([folder.to_owned()]);
             let (text, form) = form.extract_commands(&bytes);
@@ -364,7 +366,8 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
     /// Reaches a module that Python runs. A module installed elsewhere can be shadowed by one in the folder in which it
     /// runs.
     fn add_module(&mut self, folder: &str, name: &str) -> Result<(), A::Error> {
-        let (first, path) = (name.split('.').next().unwrap_or_default(), name.replace('.', "/"));
+        let first = name.split('.').next().unwrap_or_default();
+        let path = name.replace('.', "/");
         for folder in BTreeSet::from(["", folder]) {
             let mut is_own = false;
             for path in [format!("{path}.py"), format!("{path}/__main__.py"), format!("{path}/__init__.py")] {

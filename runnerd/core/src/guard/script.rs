@@ -16,7 +16,9 @@ pub(super) fn parse_commands(text: &str) -> Vec<ShellCommand<'_>> {
 }
 
 fn parse_commands_at_depth(depth: u8, text: &str) -> Vec<ShellCommand<'_>> {
-    let (words, word, is_quiet) = (Vec::new(), None, false);
+    let words = Vec::new();
+    let word = None;
+    let is_quiet = false;
     let mut reader = ScriptReader {
         rest: text,
         after_command: text,
@@ -184,7 +186,8 @@ impl<'a> ScriptReader<'a> {
 
     /// Returns the text before the end of an expansion, which may contain others, and skips both.
     fn take_until(&mut self, open: Option<char>, close: char) -> &'a str {
-        let (mut depth, mut end) = (usize::from(open.is_none()), self.rest.len());
+        let mut depth = usize::from(open.is_none());
+        let mut end = self.rest.len();
         for (at, c) in self.rest.char_indices() {
             depth = match c {
                 c if Some(c) == open => depth + 1,
@@ -255,7 +258,8 @@ impl<'a> ScriptReader<'a> {
         self.end_word();
         let source = &self.after_command[..self.after_command.len() - self.bytes_left];
         self.after_command = self.rest;
-        let (words, is_quiet) = (std::mem::take(&mut self.words), std::mem::take(&mut self.is_quiet));
+        let words = std::mem::take(&mut self.words);
+        let is_quiet = std::mem::take(&mut self.is_quiet);
         if !words.is_empty() {
             self.commands.push(ShellCommand {
                 words,

@@ -147,7 +147,8 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
 
     /// Returns the possible readings of a command, over the values of the variables in and before its program.
     fn expand_program<'b>(&mut self, call: &ShellCommand<'b>) -> Vec<ShellCommand<'b>> {
-        let (mut open, mut readings) = (vec![call.clone()], Vec::new());
+        let mut open = vec![call.clone()];
+        let mut readings = Vec::new();
         while let Some(call) = open.pop() {
             let program = call.program_position().filter(|_| open.len() + readings.len() < MAX_EXPANSIONS);
             let Some(at) = program.filter(|at| call.words[*at].contains("${") || call.words[*at].contains("$(")) else {

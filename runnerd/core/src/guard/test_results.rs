@@ -200,7 +200,8 @@ mod tests {
             |numbers: std::ops::Range<usize>| -> Vec<String> { numbers.map(|n| format!("t{n:05}")).collect() };
         let record =
             |names: &[String]| first_record(&passed_results(&names.iter().map(String::as_str).collect::<Vec<_>>()));
-        let (many, more) = (record(&numbered(0..7_000)), record(&numbered(10..8_000)));
+        let many = record(&numbered(0..7_000));
+        let more = record(&numbered(10..8_000));
         assert!(many.is_cut && many.passed.len() == MAX_PASSED);
         let diff = diff_records(&many, &more);
         assert_eq!((diff.lost, diff.added), (numbered(0..10), Vec::new()));

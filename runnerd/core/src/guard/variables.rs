@@ -82,7 +82,8 @@ impl VariableTable {
     fn read_line(&mut self, line: &str, form: ScriptForm) {
         let line = line.strip_prefix("export ").or_else(|| line.strip_prefix("override ")).unwrap_or(line);
         let Some((name, value)) = line.split_once('=') else { return };
-        let (name, value) = (name.trim_end_matches([':', '?', '+']).trim_end(), value.trim());
+        let name = name.trim_end_matches([':', '?', '+']).trim_end();
+        let value = value.trim();
         if !is_name(name) {
             return;
         }
@@ -122,7 +123,8 @@ impl VariableTable {
     }
 
     fn expand_at_depth(&mut self, word: &str, depth: u8) -> Vec<String> {
-        let (mut results, mut rest) = (vec![String::new()], word);
+        let mut results = vec![String::new()];
+        let mut rest = word;
         while let Some(at) = rest.find('$').filter(|_| !results.is_empty()) {
             for result in &mut results {
                 result.push_str(&rest[..at]);

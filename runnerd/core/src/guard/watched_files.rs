@@ -298,7 +298,8 @@ impl<F: CommitFiles> AcceptedFiles for AcceptedView<'_, F> {
     }
 
     fn find_matching(&mut self, glob: &str) -> Result<Vec<String>, F::Error> {
-        let (globs, matches) = ([glob.to_owned()], self.query.matches);
+        let globs = [glob.to_owned()];
+        let matches = self.query.matches;
         self.matching_paths(|path| matches(&globs, path))
     }
 }

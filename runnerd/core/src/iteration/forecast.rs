@@ -128,7 +128,8 @@ fn simulate_outcome(policy: &Policy, task: &SessionTask, assumed: &AssumedEnding
 
 fn apply_outcome(input: &ForecastInput<'_>, outcome: &IterationOutcome, agents_tree: Option<TaskTree>) -> StateAfter {
     let RunInputs { run_state, retry_usage, .. } = input.inputs;
-    let (held_back, dirty_submodules) = (run_state.held_back.clone(), run_state.dirty_submodules.clone());
+    let held_back = run_state.held_back.clone();
+    let dirty_submodules = run_state.dirty_submodules.clone();
     let guard_definition = run_state.guard_definition.clone();
     let facts = TransitionFacts {
         agents_tree,

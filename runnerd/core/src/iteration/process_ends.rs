@@ -265,7 +265,8 @@ impl GuardEnd {
         if is_green && red.suspects.is_empty() {
             return Self { flaky, ..self.with_earlier_run(Some(red)) };
         }
-        let (history, elsewhere) = (self.history.clone(), self.elsewhere.clone());
+        let history = self.history.clone();
+        let elsewhere = self.elsewhere.clone();
         Self { flaky, history, elsewhere, ..red.with_earlier_run(Some(self)) }
     }
 }

@@ -236,7 +236,8 @@ mod tests {
     #[test]
     fn a_fault_without_tokens_is_waited_for_and_one_that_has_worked_is_not() {
         let used = |output_tokens| SessionUsage { output_tokens, ..SessionUsage::default() };
-        let (soon, late) = (2_000, MAX_UNUSED_MS + 1);
+        let soon = 2_000;
+        let late = MAX_UNUSED_MS + 1;
         for kind in [FaultKind::Exit, FaultKind::Crash, FaultKind::NoAnswer] {
             assert!(is_waited_for(kind, &used(None), soon) && is_waited_for(kind, &used(Some(0)), late), "{kind:?}");
             assert!(!is_waited_for(kind, &used(None), late) && !is_waited_for(kind, &used(Some(1)), soon), "{kind:?}");

@@ -292,7 +292,8 @@ fn end_red_guards(feedback: &mut Feedback, task: &SessionTask) {
 }
 
 fn record_outcome(node: &mut NodeFeedback, outcome: &IterationOutcome) {
-    let (iter, verdict) = (outcome.work.task.iter, outcome.verdict.name());
+    let iter = outcome.work.task.iter;
+    let verdict = outcome.verdict.name();
     let text = failure_text(outcome).map(|text| crate::feedback::clip_output(&text, MAX_FAILURE));
     node.history.push(Attempt {
         iter,

@@ -105,7 +105,8 @@ fn take_tree(session: &SessionTree<'_>, mut agent_tree: TaskTree, text: &[u8]) -
 
 /// Returns the breach of a session that has added too much, or one more to a chain of single children.
 fn find_growth_breach(session: &SessionTree<'_>, agent_tree: &TaskTree) -> Option<RuleBreach> {
-    let (known, after) = (tree::index(session.from), tree::index(agent_tree));
+    let known = tree::index(session.from);
+    let after = tree::index(agent_tree);
     let is_new = |placed: &PlacedNode<'_>| !known.contains_key(placed.node.id.as_str());
     let added: Vec<PlacedNode<'_>> = tree::walk(agent_tree).into_iter().filter(is_new).collect();
     let limit = if session.role == Role::Repair { MAX_REPAIRED } else { MAX_ADDED };
@@ -162,7 +163,8 @@ fn find_node_breach(before: PlacedNode<'_>, after: &BTreeMap<&str, PlacedNode<'_
         let rule = if before.node.passes { SessionRule::PassedNode } else { SessionRule::KeepNodes };
         return breach(rule, "the task is gone, or has another id".to_owned());
     };
-    let (old_parent, new_parent) = (before.parent.map(|node| &node.id), now.parent.map(|node| &node.id));
+    let old_parent = before.parent.map(|node| &node.id);
+    let new_parent = now.parent.map(|node| &node.id);
     if old_parent != new_parent {
         let rule = if before.node.passes { SessionRule::PassedNode } else { SessionRule::KeepPlace };
         return breach(rule, format!("its parent is {}", new_parent.map_or("none", String::as_str)));

@@ -20,7 +20,8 @@ pub struct CommitGroup {
 /// Cuts a chain of commits, oldest first, whose parent has files with this id.
 pub(super) fn group_commits(commits: &[ChainCommit<'_>], before: &str) -> Vec<CommitGroup> {
     let (mut cuts, mut folded): (Vec<CommitGroup>, Vec<usize>) = (Vec::new(), Vec::new());
-    let (mut settled, mut last) = (before, before);
+    let mut settled = before;
+    let mut last = before;
     for (at, commit) in commits.iter().enumerate() {
         let node = passed_node(commit.owner);
         let is_outstanding = last != settled;

@@ -83,7 +83,8 @@ fn is_ci_order(inside: &[char]) -> bool {
 }
 
 fn strip_no_ci(text: &str) -> String {
-    let (mut left, mut shown) = (text, String::with_capacity(text.len()));
+    let mut left = text;
+    let mut shown = String::with_capacity(text.len());
     while let Some(at) = left.to_ascii_lowercase().find(NO_CI) {
         shown.extend([&left[..at], "(", &left[at + 3..at + NO_CI.len() - 3], ")"]);
         left = &left[at + NO_CI.len()..];

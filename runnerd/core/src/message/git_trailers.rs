@@ -102,7 +102,9 @@ fn before_ignored(text: &[u8]) -> &[u8] {
         }
         at += line.len();
     }
-    let (mut ignored, mut in_conflicts, mut at) = (None, false, 0);
+    let mut ignored = None;
+    let mut in_conflicts = false;
+    let mut at = 0;
     for line in lines(&text[..cutoff]) {
         if line.starts_with(b"#") || line.starts_with(b"\n") {
             ignored = ignored.or(Some(at));
@@ -122,8 +124,11 @@ fn before_ignored(text: &[u8]) -> &[u8] {
 fn trailer_block(text: &[u8]) -> &[u8] {
     let all: Vec<&[u8]> = lines(text).collect();
     let title = all.iter().position(|line| !line.starts_with(b"#") && is_blank(line)).unwrap_or(all.len());
-    let (mut trailers, mut others, mut continued) = (0_usize, 0_usize, 0_usize);
-    let (mut is_generated, mut only_blanks) = (false, true);
+    let mut trailers = 0_usize;
+    let mut others = 0_usize;
+    let mut continued = 0_usize;
+    let mut is_generated = false;
+    let mut only_blanks = true;
     for (at, line) in all.iter().enumerate().skip(title).rev() {
         if line.starts_with(b"#") {
             others += std::mem::take(&mut continued);

@@ -83,7 +83,8 @@ pub struct Receipt {
 impl Receipt {
     /// Returns the message: subject, summary and trailers, with a newline at the end.
     pub fn compose(&self) -> String {
-        let (run, node) = (self.run.as_str(), self.node.as_str());
+        let run = self.run.as_str();
+        let node = self.node.as_str();
         let subject = ReceiptSubject { run, iter: self.iter, node, status: self.status, guard: self.guard };
         join_message(&subject.to_string(), &headline::join_body(&self.headline, &self.summary), &self.trailers())
     }

@@ -353,7 +353,8 @@ fn a_commit_made_for_a_person_names_the_command_and_is_no_receipt() {
         message,
         "chore(loop): guard accept run r-1\n\n> Runner-Commit: iteration\n\nRunner-Human: guard accept\n"
     );
-    let (command, summary) = ("guard accept".to_owned(), "> Runner-Commit: iteration".to_owned());
+    let command = "guard accept".to_owned();
+    let summary = "> Runner-Commit: iteration".to_owned();
     let human = HumanCommit { run: "r-1".to_owned(), command, summary };
     assert_eq!(HumanCommit::parse_bytes(message.as_bytes()), Some(Ok(human)));
     assert_eq!(RunnerCommit::parse(&message), Err(MessageError::NotRunner));

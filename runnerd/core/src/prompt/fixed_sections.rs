@@ -163,7 +163,8 @@ pub(super) fn checks_section(input: &PromptInput<'_>, limit: usize) -> Option<Pr
         [render_guard_definition(input, share), render_held_back(input, 2 * share)].concat()
     } else {
         let [red, definition] = [render_baseline(input, 3 * share), render_guard_definition(input, share)];
-        let (dirty, hidden) = (render_dirty_submodules(input, share), render_hidden(input, share));
+        let dirty = render_dirty_submodules(input, share);
+        let hidden = render_hidden(input, share);
         let room = if dirty.is_empty() && hidden.is_empty() { 2 * share } else { share };
         [
             red,

@@ -117,7 +117,8 @@ fn evidence_section(failure: &Failure) -> Option<PromptSection<'static>> {
 
 fn invalid_tree_section(failure: &Failure) -> Option<PromptSection<'static>> {
     let intro = "## The task tree that could not be used\n\nAs that session left it, from its beginning:\n".to_owned();
-    let (name, full_file) = ("invalid-tree", FAILURE_FILE);
+    let name = "invalid-tree";
+    let full_file = FAILURE_FILE;
     let quote = QuotedSection { name, intro, full_file, head_eighths: 4, min_bytes: 500 };
     failure.invalid_tree.as_ref().and_then(|text| quote.quote(text))
 }

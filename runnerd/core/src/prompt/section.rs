@@ -97,7 +97,8 @@ impl PromptSection<'_> {
 
 impl SectionText {
     fn clip_to(&self, limit: usize) -> (String, usize) {
-        let (head_eighths, omitted_bytes) = (self.head_eighths, self.omitted_bytes);
+        let head_eighths = self.head_eighths;
+        let omitted_bytes = self.omitted_bytes;
         let cut = ClipOptions { limit, head_eighths, omitted_bytes, hint: &self.hint };
         let piece = cut.apply(&self.body);
         (piece.text, piece.cut_bytes)

@@ -76,7 +76,8 @@ pub fn missing_workspace(run: &str, [source, workspace]: [&str; 2]) -> Blocker {
 impl WorkspaceLoss {
     /// Returns why the run cannot continue, and what to type; `last` is the last published commit, if it still exists.
     pub fn stop_reason(self, run: &str, [source, workspace]: [&str; 2], last: Option<&str>) -> StopReason {
-        let (place, branch) = (quote(source), format!("runner/{run}"));
+        let place = quote(source);
+        let branch = format!("runner/{run}");
         let cancel = format!("runnerctl cancel {place} --run {run}");
         let gone = format!("the workspace {workspace} is gone");
         match (self, last) {

@@ -96,7 +96,8 @@ pub fn decide_next(inputs: &RunInputs<'_>, ended: Option<&Verdict>, stop_request
         inputs.review_decision.filter(|word| ended.is_none() && word.counts_for(pending.as_ref(), inputs.policy));
     if let Some(review_decision) = review_decision {
         // A decision is not a session, so no ceiling applies to it.
-        let (decision, signature) = (Some(review_decision.decision.clone()), review_decision.signature.clone());
+        let decision = Some(review_decision.decision.clone());
+        let signature = review_decision.signature.clone();
         return NextStep::Continue(SessionTask {
             role: Role::Human,
             narrowing: false,
@@ -236,7 +237,8 @@ fn check_timeout(verdict: &Verdict) -> Option<NextStep> {
 }
 
 fn check_limits(inputs: &RunInputs<'_>) -> Option<NextStep> {
-    let (policy, state) = (inputs.policy, inputs.run_state);
+    let policy = inputs.policy;
+    let state = inputs.run_state;
     let iterations = policy.max_iterations.saturating_add(state.allowance);
     if state.next_iter > iterations {
         return Some(end_step(
@@ -282,7 +284,8 @@ fn check_unpriced_tokens(inputs: &RunInputs<'_>) -> Option<NextStep> {
 /// Holds a run whose HEAD was moved away: a person may be working in the same work tree.
 fn check_moved_head(inputs: &RunInputs<'_>, ended: Option<&Verdict>) -> Option<NextStep> {
     let Some(Verdict::Interrupted { by: StopCause::Elsewhere }) = ended else { return None };
-    let (run, iter) = (inputs.run_state.run_id.as_deref().unwrap_or_default(), inputs.run_state.next_iter - 1);
+    let run = inputs.run_state.run_id.as_deref().unwrap_or_default();
+    let iter = inputs.run_state.next_iter - 1;
     let rescue = publish::rescue_ref(run, iter);
     let message = format!(
         "HEAD was moved away from runner/{run} in iteration {iter}, and whether by a person or the agent is not known; \

@@ -322,7 +322,8 @@ impl RunScratch {
 
     fn outages_after(&self, settled: SettledIteration<'_>, now: Timestamp) -> Vec<ServiceOutage> {
         let SessionTask { kind, reviewer, .. } = settled.task;
-        let (worker, reviewer) = (kind.as_deref().unwrap_or_default(), reviewer.as_deref().unwrap_or_default());
+        let worker = kind.as_deref().unwrap_or_default();
+        let reviewer = reviewer.as_deref().unwrap_or_default();
         if settled.is_reviewed {
             fallback::outages_after_review(&self.outages, worker, reviewer, settled.verdict, now)
         } else {

@@ -82,7 +82,8 @@ pub fn check_bounds(text: &[u8], bounds: JsonBounds) -> Result<usize, JsonBounds
     if text.len() > bounds.bytes {
         return Err(JsonBoundsError::Bytes { found: text.len(), limit: bounds.bytes });
     }
-    let (mut nesting, mut objects) = (0_usize, 0_usize);
+    let mut nesting = 0_usize;
+    let mut objects = 0_usize;
     let mut next = 0;
     while let Some(&byte) = text.get(next) {
         let at = next;

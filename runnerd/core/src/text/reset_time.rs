@@ -33,7 +33,8 @@ const FURTHEST: SignedDuration = SignedDuration::from_hours(366 * 24);
 pub fn find_reset_time(text: &str, clock: &Clock<'_>) -> Option<Timestamp> {
     let text = token::to_plain_text(text, MAX_CHARS);
     let tokens = TokenList::tokenize(&text);
-    let (mut at, mut bare) = (0, None);
+    let mut at = 0;
+    let mut bare = None;
     while at < tokens.len() {
         let Some(seen) = find_candidate(TokenCursor::new(&tokens, at), clock) else {
             at += 1;

@@ -52,7 +52,9 @@ pub(crate) fn merge(base: &TaskTree, edited: &TaskTree, now: &TaskTree) -> Resul
     if base == now {
         return Ok(edited.clone());
     }
-    let (base, edited, mut rows) = (to_rows(base), to_rows(edited), to_rows(now));
+    let base = to_rows(base);
+    let edited = to_rows(edited);
+    let mut rows = to_rows(now);
     for (id, row) in &edited {
         match (base.get(id), rows.get_mut(id)) {
             (None, None) => drop(rows.insert(id.clone(), row.clone())),
@@ -75,7 +77,9 @@ pub(crate) fn merge(base: &TaskTree, edited: &TaskTree, now: &TaskTree) -> Resul
 fn merge_node(id: &str, NodeEdit { before, after }: NodeEdit<'_>, now: &mut NodeRow) -> Result<(), MergeConflict> {
     macro_rules! fields {
         ($($field:ident).+) => {{
-            let (was, edited, is) = (&before.$($field).+, &after.$($field).+, &mut now.$($field).+);
+            let was = &before.$($field).+;
+            let edited = &after.$($field).+;
+            let is = &mut now.$($field).+;
             if was != edited && is != edited {
                 if is != was {
                     let field = stringify!($($field).+).trim_start_matches("node.");

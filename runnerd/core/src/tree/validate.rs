@@ -98,8 +98,10 @@ impl TreeLimit {
     pub(crate) fn parse(rule_text: &str) -> Option<Self> {
         let rule = rule_text.rsplit_once(": ").map_or(rule_text, |(_, rule)| rule);
         let mut numbers = rule.split(' ').filter_map(|word| word.parse().ok());
-        let (first, second) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-        let (nodes, depth) = (Self::Nodes { found: first, limit: second }, Self::Depth { found: first, limit: second });
+        let first = numbers.next().unwrap_or(0);
+        let second = numbers.next().unwrap_or(0);
+        let nodes = Self::Nodes { found: first, limit: second };
+        let depth = Self::Depth { found: first, limit: second };
         let all = [Self::FileGone, nodes, depth, Self::Bytes { limit: first }];
         all.into_iter().find(|fault| fault.to_string() == rule)
     }
@@ -203,7 +205,8 @@ fn node_places(tree: &TaskTree) -> Vec<NodePlace<'_>> {
     let mut stack = vec![NodePlace { node: &tree.root, from: None, depth: 1 }];
     let mut places = Vec::new();
     while let Some(place) = stack.pop() {
-        let (parent, depth) = (places.len(), place.depth + 1);
+        let parent = places.len();
+        let depth = place.depth + 1;
         let children = place.node.children.iter().enumerate().rev();
         stack.extend(children.map(|(at, node)| NodePlace { node, from: Some((parent, at)), depth }));
         places.push(place);
@@ -406,7 +409,8 @@ mod tests {
 
     #[test]
     fn what_is_said_of_a_tree_is_read_back() {
-        let (found, limit) = (65, 64);
+        let found = 65;
+        let limit = 64;
         let all = [
             TreeLimit::FileGone,
             TreeLimit::Nodes { found, limit },

@@ -118,7 +118,8 @@ impl RuleBreach {
             return ChildCounts::default();
         }
         let mut numbers = self.seen.split(' ').filter_map(|word| word.parse().ok());
-        let (answered, gained) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        let answered = numbers.next().unwrap_or(0);
+        let gained = numbers.next().unwrap_or(0);
         ChildCounts { answered, gained: u32::try_from(gained).unwrap_or(u32::MAX) }
     }
 

@@ -14,7 +14,9 @@ use runner_core::tree;
 fn documents() -> RunDocuments {
     let mut tree = tree::new_tree(3);
     let leaf = |id: &str, order: i64| Node { id: id.to_owned(), order, ..tree::new_tree(3).root };
-    let (a, b, c) = (leaf("a", 1), leaf("b", 2), leaf("c", 3));
+    let a = leaf("a", 1);
+    let b = leaf("b", 2);
+    let c = leaf("c", 3);
     tree.root.children = vec![Node { passes: true, ..a }, Node { attempts: 3, ..b }, c];
     let questions = "# Questions\n\n- Which database?\n".to_owned();
     let config = "max_iterations = 7\n".to_owned();

@@ -60,7 +60,8 @@ fn effects() -> String {
 
 /// Inserts a generated part between its markers.
 fn replace_part(page: &str, name: &str, part: &str) -> String {
-    let (begin, end) = (format!("<!-- generated: {name} -->\n"), format!("<!-- end: {name} -->"));
+    let begin = format!("<!-- generated: {name} -->\n");
+    let end = format!("<!-- end: {name} -->");
     let (before, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("the mark of {name} is missing"));
     let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("the end of {name} is missing"));
     format!("{before}{begin}\n{part}\n{end}{after}")

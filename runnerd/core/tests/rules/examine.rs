@@ -91,7 +91,8 @@ fn a_repair_brings_back_what_was_lost_beside_its_own() {
         let added = (0..count).map(|n| leaf(&format!("new{n}"), 10 + i64::from(n)));
         node(&mut left, "b").children = added.collect();
         let text = canonical(&left);
-        let (role, text) = (Role::Repair, Some(text.as_bytes()));
+        let role = Role::Repair;
+        let text = Some(text.as_bytes());
         examine_tree(&SessionTree { from: &from(), node: "b", role, text, answer: None, max_attempts: 4 })
     };
     assert_eq!(legal(repaired(24)).0, 24);
@@ -221,7 +222,8 @@ fn a_changed_wording_of_a_node_that_passes_with_the_selected_one_is_told() {
         node(&mut from, "c1").passes = is_last;
         let mut left = from.clone();
         node(&mut left, id).acceptance = vec!["nothing is needed".to_owned()];
-        let (text, node) = (canonical(&left), "c2");
+        let text = canonical(&left);
+        let node = "c2";
         let session = SessionTree {
             from: &from,
             node,

@@ -106,7 +106,8 @@ fn the_first_kind_is_asked_again_when_its_time_has_come() {
 
 #[test]
 fn where_all_are_out_the_one_that_comes_back_first_is_waited_for() {
-    let (late, early) = (now() + SignedDuration::from_hours(4), now() + SignedDuration::from_hours(2));
+    let late = now() + SignedDuration::from_hours(4);
+    let early = now() + SignedDuration::from_hours(2);
     let known = outages(&[("a", Some(late), now()), ("b", Some(early), now()), ("c", None, now())]);
     let kinds = words(&["a", "b"]);
     let KindChoice::Wait(wait, out) = choose_kind(&kinds, &known, now()) else { panic!("an agent was chosen") };

@@ -249,7 +249,9 @@ fn after_guards(outputs: &[&str]) -> StateAfter {
 
 #[test]
 fn a_guardrail_is_due_when_a_guard_is_red_in_the_same_way_again() {
-    let (slow, fast, other) = ("error: no answer after 30s\n", "error: no answer after 2s\n", "error: bad answer\n");
+    let slow = "error: no answer after 30s\n";
+    let fast = "error: no answer after 2s\n";
+    let other = "error: bad answer\n";
     assert_eq!(after_guards(&[slow]).guardrail, None);
     assert!(after_guards(&[slow, fast]).guardrail.is_some());
     assert!(after_guards(&[slow, other, fast]).guardrail.is_some());

@@ -115,7 +115,8 @@ pub(crate) fn faulty() -> SessionEndKind {
 }
 
 pub(crate) fn full_disk() -> Blocker {
-    let (what, remedy) = ("the disk is full".to_owned(), "make room".to_owned());
+    let what = "the disk is full".to_owned();
+    let remedy = "make room".to_owned();
     Blocker { what, remedy, nature: Transience::Passing }
 }
 

@@ -194,7 +194,8 @@ fn policies() -> Vec<Policy> {
 /// Every edge reachable from `Open`; the illegal pairs found on the way.
 fn walk(policy: &Policy) -> (Vec<Edge>, BTreeSet<(PhaseName, &'static str)>) {
     let events = events();
-    let (mut edges, mut illegal) = (Vec::new(), BTreeSet::new());
+    let mut edges = Vec::new();
+    let mut illegal = BTreeSet::new();
     let mut seen = BTreeSet::from([format!("{:?}", Phase::Open)]);
     let mut open = vec![Phase::Open];
     while let Some(from) = open.pop() {
@@ -300,7 +301,8 @@ pub(crate) fn effects() -> Vec<(PhaseName, Option<IterationEffect>, Option<Itera
         found.and_then(Phase::effect)
     };
     let row = |name: &PhaseName| {
-        let (runs, ends) = (effect(*name, false), effect(*name, true));
+        let runs = effect(*name, false);
+        let ends = effect(*name, true);
         (*name, runs, ends.filter(|ends| Some(*ends) != runs))
     };
     PhaseName::ALL.iter().map(row).collect()
@@ -410,7 +412,8 @@ fn only_what_was_inspected_is_settled_and_only_what_was_settled_is_committed() {
 fn every_path_goes_forward_but_for_a_restart_before_the_prompt_a_second_guard_and_a_reviewer_asked_again() {
     let rank = |phase: &Phase| PhaseName::ALL.iter().position(|name| *name == phase.name());
     for edge in edges() {
-        let (from, to) = (rank(&edge.from), rank(&edge.to));
+        let from = rank(&edge.from);
+        let to = rank(&edge.to);
         let back = edge.from.name() == PhaseName::Brief && edge.event == IterationEvent::Restarted;
         if back {
             assert_eq!(edge.to, Phase::Open);

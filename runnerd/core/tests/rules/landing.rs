@@ -74,11 +74,9 @@ fn cuts(landing: &LandPlan) -> Vec<(&str, Option<&str>)> {
 
 #[test]
 fn each_leaf_that_passed_is_a_cut_and_everything_before_it_folds_into_it() {
-    let (red, one, two) = (
-        iteration_commit("a", "x", VerdictName::RedGuard),
-        iteration_commit("a", "x", VerdictName::Accepted),
-        iteration_commit("a", "y", VerdictName::Accepted),
-    );
+    let red = iteration_commit("a", "x", VerdictName::RedGuard);
+    let one = iteration_commit("a", "x", VerdictName::Accepted);
+    let two = iteration_commit("a", "y", VerdictName::Accepted);
     let commits = [
         commit("agent", 1, CommitOwner::Agent),
         commit("red", 2, CommitOwner::Runner(&red)),
@@ -92,8 +90,8 @@ fn each_leaf_that_passed_is_a_cut_and_everything_before_it_folds_into_it() {
 
 #[test]
 fn work_after_the_last_pass_does_not_land_and_is_counted() {
-    let (one, red) =
-        (iteration_commit("a", "x", VerdictName::Accepted), iteration_commit("a", "y", VerdictName::RedGuard));
+    let one = iteration_commit("a", "x", VerdictName::Accepted);
+    let red = iteration_commit("a", "y", VerdictName::RedGuard);
     let commits = [
         commit("one", 1, CommitOwner::Runner(&one)),
         commit("red", 2, CommitOwner::Runner(&red)),
@@ -106,11 +104,9 @@ fn work_after_the_last_pass_does_not_land_and_is_counted() {
 
 #[test]
 fn a_persons_commit_stays_its_own_only_where_nothing_is_outstanding() {
-    let (one, retry, two) = (
-        iteration_commit("a", "x", VerdictName::Accepted),
-        iteration_commit("a", "y", VerdictName::Retry),
-        iteration_commit("a", "y", VerdictName::Accepted),
-    );
+    let one = iteration_commit("a", "x", VerdictName::Accepted);
+    let retry = iteration_commit("a", "y", VerdictName::Retry);
+    let two = iteration_commit("a", "y", VerdictName::Accepted);
     let commits = [
         commit("one", 1, CommitOwner::Runner(&one)),
         by("Ann <ann@x>", commit("own", 2, CommitOwner::Person)),
@@ -125,8 +121,8 @@ fn a_persons_commit_stays_its_own_only_where_nothing_is_outstanding() {
 
 #[test]
 fn landing_continues_after_the_newest_landed_commit() {
-    let (one, two) =
-        (iteration_commit("a", "x", VerdictName::Accepted), iteration_commit("a", "y", VerdictName::Accepted));
+    let one = iteration_commit("a", "x", VerdictName::Accepted);
+    let two = iteration_commit("a", "y", VerdictName::Accepted);
     let commits = [commit("one", 1, CommitOwner::Runner(&one)), commit("two", 2, CommitOwner::Runner(&two))];
     let trailer = |commit: &str| LandedTrailer { run: "a".into(), commit: commit.into(), node: "x".into() };
     match ask(&commits, &[trailer("one"), trailer("another")]) {
@@ -141,8 +137,8 @@ fn landing_continues_after_the_newest_landed_commit() {
 
 #[test]
 fn a_run_without_a_pass_and_one_based_on_an_unlanded_run_are_refused() {
-    let (red, other) =
-        (iteration_commit("a", "x", VerdictName::RedGuard), iteration_commit("b", "x", VerdictName::Accepted));
+    let red = iteration_commit("a", "x", VerdictName::RedGuard);
+    let other = iteration_commit("b", "x", VerdictName::Accepted);
     let one = iteration_commit("a", "x", VerdictName::Accepted);
     let refused = ask(&[commit("red", 1, CommitOwner::Runner(&red))], &[]).unwrap_err();
     assert_eq!(refused.to_string(), "no task of run a has passed yet: there is nothing to land");
@@ -210,7 +206,8 @@ fn a_landed_commit_says_what_it_brings_and_is_known_again_by_it() {
 #[test]
 fn a_landing_is_read_in_every_spelling_that_git_reads() {
     let message = format!("Subject\n\nSigned-off-by: Ann <ann@x>\nRunner-Landed: {}\n", of("a", "x"));
-    let (landed, folded) = ("Runner-Landed: ", "Runner-Landed:\n  ");
+    let landed = "Runner-Landed: ";
+    let folded = "Runner-Landed:\n  ";
     for spelled in [
         message.replace("Runner-Landed", "runner-landed"),
         message.replace("Runner-Landed:", "Runner-Landed \t:"),

@@ -148,7 +148,8 @@ proptest! {
         let session = SessionTree { from: &tree, node: &node, role: Role::Worker, text: Some(text.as_bytes()), answer: None, max_attempts: 3 };
         let Some(taken) = examine_tree(&session).tree else { return Ok(()) };
         prop_assert_eq!(load(canonical(&taken).as_bytes()), Ok(taken.clone()));
-        let (before, after) = (index(&tree), index(&taken));
+        let before = index(&tree);
+        let after = index(&taken);
         for (id, old) in &before {
             let new = after.get(id);
             prop_assert!(new.is_some(), "{} is gone", id);

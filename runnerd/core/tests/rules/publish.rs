@@ -58,7 +58,8 @@ fn after(seen: PublishInput, step: PublishStep, has_all: bool) -> Option<Publish
 #[test]
 fn publishing_ends_after_a_few_steps_from_every_state() {
     for (first, has_all) in all().into_iter().flat_map(|seen| [(seen, false), (seen, true)]) {
-        let (mut seen, mut steps) = (first, 0);
+        let mut seen = first;
+        let mut steps = 0;
         while let Some(later) = after(seen, next_step(Some(&seen)), has_all) {
             (seen, steps) = (later, steps + 1);
             assert!(steps <= 7, "{first:?} continues at {seen:?}");

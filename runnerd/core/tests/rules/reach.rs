@@ -29,8 +29,10 @@ fn check(cases: &[Case]) {
     for case in cases {
         let watched = find_files(case.command, case.files);
         let is_seen = |path: &&&str| matches(&watched.globs, path);
-        let (seen, unseen) = (case.seen.iter().filter(is_seen), case.unseen.iter().filter(is_seen));
-        let (seen, unseen) = (seen.copied().collect::<Vec<_>>(), unseen.copied().collect::<Vec<_>>());
+        let seen = case.seen.iter().filter(is_seen);
+        let unseen = case.unseen.iter().filter(is_seen);
+        let seen = seen.copied().collect::<Vec<_>>();
+        let unseen = unseen.copied().collect::<Vec<_>>();
         if paths(&watched) != case.watched || seen != case.seen || !unseen.is_empty() {
             let found = (paths(&watched), seen, unseen);
             wrong.push(format!("{} {:?}\n  {found:?}\n  {:?}", case.command, case.files, watched.globs));

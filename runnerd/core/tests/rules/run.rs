@@ -462,7 +462,9 @@ fn an_ended_run_continues_once_the_cause_of_its_end_is_removed() {
 
 #[test]
 fn the_reason_of_an_end_follows_what_is_changed_since() {
-    let (stuck, open, limit) = (Found::exhausted(), Found::new(), Found::at_limit());
+    let stuck = Found::exhausted();
+    let open = Found::new();
+    let limit = Found::at_limit();
     let reason = |before: &Found, after: &Found| {
         reason_after_change(&before.standing(), &after.standing()).map(|reason| reason.message)
     };
@@ -656,7 +658,8 @@ fn an_iteration_in_which_the_daemon_died_ends_before_its_run() {
 
 #[test]
 fn nothing_is_done_with_a_repository_that_is_held_but_to_stop_its_runs() {
-    let (found, held) = (Found::new(), why());
+    let found = Found::new();
+    let held = why();
     for (label, request) in requests() {
         let run = run(RecordState::Queued);
         let situation = RequestContext { hold_reason: Some(&held), ..found.situation(&run) };
@@ -752,7 +755,8 @@ fn a_person_who_had_paused_the_run_finds_it_paused_after_their_word() {
 fn the_turn_is_whose_run_was_running_then_of_who_asked_for_a_step_then_of_the_first() {
     let named = |id: &str, state| RunRecord { id: id.to_owned(), ..run(state) };
     let nobody = QueueInput { steps: &[], unfinished: None };
-    let (over, later) = (wait().until, wait().until + SignedDuration::from_secs(1));
+    let over = wait().until;
+    let later = wait().until + SignedDuration::from_secs(1);
     let steps = ["b".to_owned()];
     let runs = |first, second| [named("a", first), named("b", second)];
     let table = [
@@ -799,7 +803,8 @@ fn the_machine_is_kept_awake_for_runs_that_continue_automatically_within_twelve_
 
 /// All records reachable by requests and events, and the steps between them.
 fn walk() -> Vec<(RunRecord, String, RunTransition)> {
-    let (requests, events) = (requests(), events());
+    let requests = requests();
+    let events = events();
     let mut seen = BTreeSet::new();
     let mut open = vec![create_run("r", order(), now()).record];
     let mut edges = Vec::new();

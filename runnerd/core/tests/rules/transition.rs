@@ -129,7 +129,8 @@ pub(crate) fn with_tree(verdict: Verdict, tree: TreeFinding) -> IterationOutcome
 fn every_verdict_takes_the_tree_of_its_row() {
     for verdict in verdicts() {
         let name = verdict.name();
-        let (mut agents, mut froms) = (agents_tree(), before().0);
+        let mut agents = agents_tree();
+        let mut froms = before().0;
         node(&mut agents, "b").passes = name == VerdictName::Accepted;
         let charged = [VerdictName::RedGuard, VerdictName::Rejected, VerdictName::Retry, VerdictName::Broken];
         for tree in [&mut agents, &mut froms] {
@@ -421,7 +422,8 @@ fn tries_that_left_no_commit_are_part_of_the_iteration_after_them() {
     let with = |tried: ResourceUsage| {
         applied_with(&outcome(Verdict::Retry), &TransitionFacts { retry_usage: tried, ..facts() }, "").run_state
     };
-    let (without, with) = (with(ResourceUsage::default()), with(tried));
+    let without = with(ResourceUsage::default());
+    let with = with(tried);
     assert_eq!(with.elapsed_ms, without.elapsed_ms + 1_000);
     assert_eq!((with.usage.sessions, with.usage.output_tokens), (10, Some(8)));
     assert_eq!((with.usage.tokens_unknown, with.usage.cost_unknown), (1, 3));

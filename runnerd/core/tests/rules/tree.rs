@@ -220,7 +220,8 @@ fn texts_are_bounded_by_bytes_and_not_by_characters() {
         change(node(&mut tree, "b"));
         text(&tree)
     };
-    let (a, e) = ("a", "ä");
+    let a = "a";
+    let e = "ä";
     assert!(load(&set(&|node| node.title = a.repeat(200))).is_ok());
     assert!(load(&set(&|node| node.title = e.repeat(100))).is_ok());
     assert!(load(&set(&|node| node.goal = e.repeat(4_096))).is_ok());

@@ -241,7 +241,8 @@ fn the_configuration_adds_files_and_takes_them_out() {
 
 #[test]
 fn manifests_that_differ_in_dependencies_alone_are_as_accepted() {
-    let (old, new) = ("[package]\nname = \"a\"\n", "[package]\nname = \"a\"\n[dependencies]\nb = \"1\"\n");
+    let old = "[package]\nname = \"a\"\n";
+    let new = "[package]\nname = \"a\"\n[dependencies]\nb = \"1\"\n";
     let command = words("cargo test");
     let kept = begun(&command, &[], &Tree::of(&[("Cargo.toml", old)])).accepted;
     for (now, settled) in [(new, old), ("[lib]\ntest = false\n", "[lib]\ntest = false\n")] {

@@ -29,7 +29,8 @@ fn copy_dir(from: &Path, to: &Path, depth: usize) -> Result<u64, GitError> {
     let mut bytes = 0;
     for entry in listed {
         let entry = entry.map_err(GitError::io("listing", from))?;
-        let (old, new) = (entry.path(), to.join(entry.file_name()));
+        let old = entry.path();
+        let new = to.join(entry.file_name());
         let kind = entry.file_type().map_err(GitError::io("looking at", &old))?;
         if kind.is_dir() && depth > 0 {
             bytes += copy_dir(&old, &new, depth - 1)?;

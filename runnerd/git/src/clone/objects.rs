@@ -72,7 +72,8 @@ impl RepositoryClone<'_> {
 
     /// Copies packs; false if one disappeared before it was copied.
     fn copy_packs(&self, packs: &BTreeSet<OsString>) -> Result<bool, GitError> {
-        let (from, to) = (self.source.objects_dir().join("pack"), self.target.objects_dir().join("pack"));
+        let from = self.source.objects_dir().join("pack");
+        let to = self.target.objects_dir().join("pack");
         fs::create_dir_all(&to).map_err(GitError::io("making", &to))?;
         for pack in packs {
             for part in PACK_EXTENSIONS {
@@ -106,7 +107,8 @@ impl RepositoryClone<'_> {
 
     /// Returns the names of loose objects, one a line.
     fn list_loose_objects(&self) -> Result<String, GitError> {
-        let (folder, mut names) = (self.source.objects_dir(), String::new());
+        let folder = self.source.objects_dir();
+        let mut names = String::new();
         let length = self.source.open()?.object_hash().len_in_hex() - 2;
         for first in 0..=u8::MAX {
             let first = format!("{first:02x}");

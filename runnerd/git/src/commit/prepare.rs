@@ -89,7 +89,8 @@ impl Repository {
         let mut hidden = reconsidered.held_back;
         hidden.extend(reconsidered.unstorable);
         let submodules = declared_submodules(&repo);
-        let (mut judge, mut left_out) = (rule.judge(&repo, self)?, BTreeSet::new());
+        let mut judge = rule.judge(&repo, self)?;
+        let mut left_out = BTreeSet::new();
         for WorktreeChange { path, kind } in changes.iter() {
             let path = BString::from(path.as_slice());
             let is_submodule = submodules.contains(path.strip_suffix(b"/").unwrap_or(&path).as_bstr());
@@ -162,7 +163,8 @@ impl Repository {
         head: &gix::Tree<'_>,
         rule: &HoldBackRule,
     ) -> Result<HiddenPaths, GitError> {
-        let (mut held_back, mut unstorable) = (BTreeSet::new(), BTreeSet::new());
+        let mut held_back = BTreeSet::new();
+        let mut unstorable = BTreeSet::new();
         let hidden = exclude::read_excluded_paths(self)?;
         if hidden.is_empty() {
             return Ok(HiddenPaths { held_back, unstorable, has_unhidden: false });

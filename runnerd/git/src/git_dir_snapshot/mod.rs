@@ -135,7 +135,8 @@ impl Repository {
         let files = files.filter_map(|(name, seen)| Some((name, seen?))).collect();
         // Without them, every reference would seem to have been created by the session, and none removed.
         let refs = self.list_refs()?;
-        let (places, users) = (self.git_dir_inodes()?, UserGitConfig::read()?);
+        let places = self.git_dir_inodes()?;
+        let users = UserGitConfig::read()?;
         let hidden = self.list_hidden_files(|_, _| true)?.iter().map(|path| path_key(path)).collect();
         let moment = FsClock::read(clock, &[&self.work_dir, &self.git_dir, &self.common_dir]);
         Ok(GitDirSnapshot { places, files, refs, users, hidden, moment })

@@ -80,7 +80,9 @@ impl TreeWriter<'_> {
             return Ok(known);
         }
         let mut before: HashMap<_, _> = known.children.drain(..).map(|child| (child.name.clone(), child)).collect();
-        let (mut tree, mut complete, mut rest) = (Vec::new(), true, entries);
+        let mut tree = Vec::new();
+        let mut complete = true;
+        let mut rest = entries;
         while let Some(first) = rest.first() {
             let path = first.path_in(self.backing);
             let Some(slash) = path[prefix..].find_byte(b'/') else {
@@ -88,7 +90,8 @@ impl TreeWriter<'_> {
                 rest = &rest[1..];
                 continue;
             };
-            let (name, below) = (path[prefix..prefix + slash].as_bstr(), prefix + slash + 1);
+            let name = path[prefix..prefix + slash].as_bstr();
+            let below = prefix + slash + 1;
             let inside = rest.partition_point(|entry| entry.path_in(self.backing).starts_with(&path[..below]));
             let child = before.remove(name.as_bytes()).unwrap_or_else(|| invalid_node(name, self.repo.object_hash()));
             let child = self.write_dir(&rest[..inside], below, child)?;

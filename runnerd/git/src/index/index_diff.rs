@@ -138,7 +138,8 @@ fn expand_changed_dirs(repo: &gix::Repository, head: ObjectId, index: &mut State
     index.remove_entries(|_, path, _| changed.iter().any(|(folder, _)| path == folder));
     for (folder, tree) in changed {
         for CommitEntry { path, id, kind } in list_tree_files(repo, tree, "")? {
-            let (flags, mode) = (Flags::SKIP_WORKTREE | Flags::EXTENDED, Mode::from_bits_retain(kind.mode()));
+            let flags = Flags::SKIP_WORKTREE | Flags::EXTENDED;
+            let mode = Mode::from_bits_retain(kind.mode());
             let path = [&folder[..], &path].concat();
             index.dangerously_push_entry(UNKNOWN_STAT, id.object_id(), flags, mode, path.as_bstr());
         }
@@ -153,11 +154,15 @@ fn compare_entries(
     trusts_index: bool,
     sparse: &SparsePatterns<'_>,
 ) -> (IndexDiff, EntryUpdates) {
-    let (mut diff, mut updates) = (IndexDiff::default(), EntryUpdates::default());
-    let (mut missing, mut covered, mut next) = (Vec::new(), Vec::new(), 0);
+    let mut diff = IndexDiff::default();
+    let mut updates = EntryUpdates::default();
+    let mut missing = Vec::new();
+    let mut covered = Vec::new();
+    let mut next = 0;
     let files = known.entries();
     for group in index.entries().chunk_by(|a, b| a.path(index) == b.path(index)) {
-        let (entry, path) = (&group[0], group[0].path(index));
+        let entry = &group[0];
+        let path = group[0].path(index);
         if entry.mode == Mode::DIR {
             covered.push((path, entry.flags.intersects(HIDING_FLAGS)));
             continue;

@@ -119,12 +119,14 @@ impl Repository {
         if let Some(other) =
             users.iter().find(|user| user.kind != BranchUseKind::CheckedOut || !is_holder(user.git_dir()))
         {
-            let (branch, path) = ((*branch).to_owned(), other.work_tree.clone());
+            let branch = (*branch).to_owned();
+            let path = other.work_tree.clone();
             return Err(WorktreeConflict::BranchInUse { branch, path, from: self.work_dir().to_owned() }.into());
         }
         match holder {
             Some(holder) if users.is_empty() => {
-                let (branch, path) = ((*branch).to_owned(), holder.work_dir().to_owned());
+                let branch = (*branch).to_owned();
+                let path = holder.work_dir().to_owned();
                 Err(WorktreeConflict::BranchSwitched { branch, path }.into())
             }
             _ => Ok(()),
@@ -139,13 +141,15 @@ impl Repository {
         // The files were compared by content; the program relies on its index.
         GitCommand::new(self, "update-index").args(["-q", "--refresh"]).output()?;
         // git is asked first: it knows of files hidden from our check, and refuses before it touches anything.
-        let (from, to) = (old.to_string(), new.to_string());
+        let from = old.to_string();
+        let to = new.to_string();
         Ok(GitCommand::new(self, "read-tree").args(["-n", "-m", "-u", &from, &to]).run().map(drop)?)
     }
 
     /// Moves this work tree from commit `old` to `new`; the branch stays where it is.
     fn update_work_tree(&self, old: &Id, new: &Id) -> Result<(), GitError> {
-        let (from, to) = (old.to_string(), new.to_string());
+        let from = old.to_string();
+        let to = new.to_string();
         GitCommand::new(self, "read-tree").args(["-m", "-u", &from, &to]).run().map(drop)
     }
 

@@ -35,7 +35,8 @@ impl Repository {
         }
         let parents = commit.parents.iter().map(ToString::to_string);
         let parents: String = parents.flat_map(|parent| ["parent ".to_owned(), parent, "\n".to_owned()]).collect();
-        let (tree, committer) = (commit.tree, commit.committer.stamp());
+        let tree = commit.tree;
+        let committer = commit.committer.stamp();
         let author = commit.author.unwrap_or(&committer);
         let text = format!("tree {tree}\n{parents}author {author}\ncommitter {committer}\n\n{}", commit.message);
         let repo = self.open()?;

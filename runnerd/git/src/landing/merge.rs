@@ -118,7 +118,8 @@ impl TreeMerger<'_> {
 
     /// Cuts a command off from the repository except for its objects.
     fn isolate_command<'g>(&self, git: GitCommand<'g>) -> GitCommand<'g> {
-        let (git_dir, work) = (self.git_dir(), self.work_dir());
+        let git_dir = self.git_dir();
+        let work = self.work_dir();
         git.current_dir(&work)
             .env("GIT_DIR", &git_dir)
             .env("GIT_COMMON_DIR", &git_dir)
@@ -140,7 +141,8 @@ impl TreeMerger<'_> {
     }
 
     fn create_git_dir(&self, attributes: &Id) -> Result<(), GitError> {
-        let (git_dir, work) = (self.git_dir(), self.work_dir());
+        let git_dir = self.git_dir();
+        let work = self.work_dir();
         for folder in [git_dir.join("objects"), git_dir.join("refs"), work.clone()] {
             fs::create_dir_all(&folder).map_err(GitError::io("making", &folder))?;
         }
@@ -170,7 +172,8 @@ fn is_gitattributes(entry: &CommitEntry) -> bool {
 
 /// Parses the files of a conflicting merge: `<mode> <object> <stage>`, a tab, and the path.
 fn parse_conflict<'r>(tree: Id, records: impl Iterator<Item = &'r [u8]>) -> MergeResult {
-    let (mut paths, mut submodules) = (Vec::new(), Vec::new());
+    let mut paths = Vec::new();
+    let mut submodules = Vec::new();
     for record in records {
         let Some((facts, path)) = record.split_once_str(b"\t") else { continue };
         let path = display_path(path.as_bstr());

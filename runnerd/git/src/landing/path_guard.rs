@@ -26,7 +26,8 @@ impl<'p> GuardedPath<'p> {
     /// Opens the folders leading to a path; `None` if one is missing or is not a folder.
     pub(super) fn open(root: &Path, path: &'p [u8]) -> io::Result<Option<Self>> {
         let mut folder = openat(CWD, root, DIR_FLAGS.difference(OFlags::NOFOLLOW), Mode::empty())?;
-        let (mut dirs, mut rest) = (Vec::new(), path);
+        let mut dirs = Vec::new();
+        let mut rest = path;
         while let Some(slash) = rest.find_byte(b'/') {
             let name = &rest[..slash];
             let next = match openat(&folder, name, DIR_FLAGS, Mode::empty()) {

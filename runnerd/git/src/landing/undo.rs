@@ -37,10 +37,8 @@ impl Repository {
         self.rescue_before_undo(new, rescue)?;
         let repo = self.open()?;
         let read = || {
-            let (old, new) = (
-                object_reader::read_commit_tree(&repo, old.object_id())?,
-                object_reader::read_commit_tree(&repo, new.object_id())?,
-            );
+            let old = object_reader::read_commit_tree(&repo, old.object_id())?;
+            let new = object_reader::read_commit_tree(&repo, new.object_id())?;
             compare_trees(&repo, &old, &new)
         };
         let mut differing = read().map_err(GitError::gix("comparing commits", self.git_dir()))?;
@@ -155,7 +153,8 @@ impl Repository {
         let Some(Ok(Some(file))) = opened.map(|guarded_path| guarded_path.open_file()) else { return Ok(true) };
         let whole = object_reader::read_blob(repo, blob)
             .map_err(GitError::gix("reading a file of a commit", self.git_dir()))?;
-        let (mut content, most) = (Vec::new(), whole.len() as u64 + 1);
+        let mut content = Vec::new();
+        let most = whole.len() as u64 + 1;
         file.take(most).read_to_end(&mut content).map_err(reading)?;
         Ok(content.len() >= whole.len() || !whole.starts_with(&content))
     }

@@ -108,7 +108,8 @@ impl Repository {
     ) -> Result<Option<WorktreeConflict>, GitError> {
         let path = || self.work_dir().to_owned();
         if let Some(operation) = self.operation() {
-            let (operation, branch) = (operation.to_string(), branch.to_owned());
+            let operation = operation.to_string();
+            let branch = branch.to_owned();
             return Ok(Some(WorktreeConflict::OperationInProgress { operation, branch, path: path() }));
         }
         let differing = self.compare_commits(old, new)?;
@@ -145,10 +146,8 @@ impl Repository {
     fn compare_commits(&self, old: &Id, new: &Id) -> Result<Vec<PathDiff>, GitError> {
         let repo = self.open()?;
         let read = || {
-            let (old, new) = (
-                object_reader::read_commit_tree(&repo, old.object_id())?,
-                object_reader::read_commit_tree(&repo, new.object_id())?,
-            );
+            let old = object_reader::read_commit_tree(&repo, old.object_id())?;
+            let new = object_reader::read_commit_tree(&repo, new.object_id())?;
             compare_trees(&repo, &old, &new)
         };
         read().map_err(GitError::gix("comparing commits", self.git_dir()))

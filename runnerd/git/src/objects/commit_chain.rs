@@ -137,10 +137,8 @@ impl CommitChain<'_> {
             let old = old.map_or_else(|| Ok(self.repo.empty_tree()), tree)?;
             let mut changes: BTreeMap<Vec<u8>, (Option<ChainFile>, Option<ChainFile>)> = BTreeMap::new();
             for difference in compare_trees(&self.repo, &old, &tree(new)?)? {
-                let (old, new) = (
-                    self.load_file(difference.old, false)?,
-                    self.load_file(difference.new, wants_content(&difference.path))?,
-                );
+                let old = self.load_file(difference.old, false)?;
+                let new = self.load_file(difference.new, wants_content(&difference.path))?;
                 // A file that becomes a link is reported as removed and added.
                 let sides = changes.entry(difference.path.into()).or_default();
                 *sides = (sides.0.take().or(old), sides.1.take().or(new));

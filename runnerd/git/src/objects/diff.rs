@@ -160,7 +160,8 @@ fn split_change(change: Change) -> Vec<PathDiff> {
             vec![PathDiff { path, old: Some((entry_mode, oid)), new: None }]
         }
         Change::Modification { previous_entry_mode, previous_oid, entry_mode, oid, path } => {
-            let (old, new) = (Some((previous_entry_mode, previous_oid)), Some((entry_mode, oid)));
+            let old = Some((previous_entry_mode, previous_oid));
+            let new = Some((entry_mode, oid));
             if previous_entry_mode.is_blob() == entry_mode.is_blob() {
                 vec![PathDiff { path, old, new }]
             } else {
@@ -177,7 +178,8 @@ fn is_file(PathDiff { old, new, .. }: &PathDiff) -> bool {
 
 fn write_file_patch(repo: &gix::Repository, difference: &PathDiff, patch: &mut Vec<u8>) -> gix::Result<()> {
     let &PathDiff { ref path, old, new } = difference;
-    let (a, b) = (quote_path("a/", path), quote_path("b/", path));
+    let a = quote_path("a/", path);
+    let b = quote_path("b/", path);
     push_line(patch, &format!("diff --git {a} {b}"));
     match (old, new) {
         (None, Some((mode, _))) => push_line(patch, &format!("new file mode {}", format_mode(mode))),

@@ -94,7 +94,8 @@ fn copy_large_file(old: &Path, new: &Path, temp_dir: &Path) -> io::Result<()> {
 
 /// Copies bytes and returns the name for a file with this content.
 fn copy_hashed(mut from: impl Read, to: &mut impl Write) -> io::Result<String> {
-    let (mut hasher, mut chunk) = (Sha256::new(), vec![0; CHUNK_BYTES]);
+    let mut hasher = Sha256::new();
+    let mut chunk = vec![0; CHUNK_BYTES];
     loop {
         match from.read(&mut chunk)? {
             0 => return Ok(protocol::hex::to_hex(&hasher.finalize())),

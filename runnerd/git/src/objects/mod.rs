@@ -166,7 +166,8 @@ impl Repository {
 
 /// Returns all files of a tree, sorted by path, each prefixed with `prefix`.
 pub(crate) fn list_tree_files(repo: &gix::Repository, tree: ObjectId, prefix: &str) -> gix::Result<Vec<CommitEntry>> {
-    let (mut entries, mut budget) = (Vec::new(), WalkBudget::default());
+    let mut entries = Vec::new();
+    let mut budget = WalkBudget::default();
     let mut folders = vec![(prefix.as_bytes().to_vec(), tree)];
     while let Some((folder, id)) = folders.pop() {
         for (name, mode, id) in object_reader::read_entries(repo, id)? {

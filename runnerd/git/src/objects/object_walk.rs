@@ -70,8 +70,8 @@ impl<'a> ObjectWalk<'a> {
             return Ok(());
         }
         let commit = object_reader::read_commit(self.repo, id)?;
-        let (tree, parents) =
-            (commit.tree_id()?.detach(), commit.parent_ids().map(gix::Id::detach).collect::<Vec<_>>());
+        let tree = commit.tree_id()?.detach();
+        let parents = commit.parent_ids().map(gix::Id::detach).collect::<Vec<_>>();
         // Each parent is either walked too or known, so what it shares with this commit is checked there.
         let before = parents.first().map(|parent| object_reader::read_commit(self.repo, *parent)?.tree_id());
         let before = before.transpose()?.map(gix::Id::detach);

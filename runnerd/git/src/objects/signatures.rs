@@ -30,7 +30,8 @@ impl Repository {
         signers: &Path,
     ) -> Result<BTreeMap<String, SignatureStatus>, GitError> {
         let revoked = find_revoked_keys_file()?;
-        let (mut signatures, mut pending) = (BTreeMap::new(), vec![commits]);
+        let mut signatures = BTreeMap::new();
+        let mut pending = vec![commits];
         while let Some(part) = pending.pop() {
             // Without a commit git would show HEAD.
             if part.is_empty() {
@@ -43,7 +44,8 @@ impl Repository {
             signatures.extend(records.split('\0').filter_map(parse_signature));
             let at = part.iter().position(|id| !signatures.contains_key(id));
             let Some(at) = at.filter(|_| !outcome.status.success()) else { continue };
-            let (one, others) = (&part[at], &part[at + 1..]);
+            let one = &part[at];
+            let others = &part[at + 1..];
             if outcome.status.signal() == Some(Signal::SIGPIPE as i32) {
                 signatures.insert(one.clone(), SignatureStatus::Invalid);
                 pending.push(others);
@@ -82,9 +84,11 @@ fn with_signature_config<'a>(git: GitCommand<'a>, signers: &Path, revoked: Optio
 /// Parses what git prints for one commit.
 fn parse_signature(record: &str) -> Option<(String, SignatureStatus)> {
     let mut lines = record.split('\n');
-    let (id, state) = (lines.next().filter(|id| !id.is_empty())?, lines.next()?);
+    let id = lines.next().filter(|id| !id.is_empty())?;
+    let state = lines.next()?;
     let mut line = || lines.next().unwrap_or_default().to_owned();
-    let (key, principal) = (line(), line());
+    let key = line();
+    let principal = line();
     let signature = match state {
         "G" if !principal.is_empty() && !key.is_empty() => SignatureStatus::Valid { principal, key },
         "G" | "U" => SignatureStatus::UnknownKey { key },

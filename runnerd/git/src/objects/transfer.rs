@@ -73,7 +73,8 @@ impl Repository {
     /// Copies objects one by one, durably; false if git has to send them, because there are too many or something is
     /// odd.
     fn copy_loose_objects(&self, to: &Repository, objects: ObjectRange<'_>) -> Result<bool, GitError> {
-        let (source, target) = (self.open()?, to.open()?);
+        let source = self.open()?;
+        let target = to.open()?;
         if to.choose_engine(&target) == GitEngine::Git {
             return Ok(false);
         }

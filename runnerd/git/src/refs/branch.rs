@@ -77,7 +77,8 @@ impl Repository {
     fn check_not_in_use(&self, name: &str) -> Result<(), GitError> {
         let other = self.find_branch_users(name)?.into_iter().find(|user| user.git_dir() != self.git_dir());
         other.map_or(Ok(()), |BranchUser { work_tree, .. }| {
-            let (branch, from) = (name.to_owned(), self.work_dir().to_owned());
+            let branch = name.to_owned();
+            let from = self.work_dir().to_owned();
             Err(GitError::BranchInUse { branch, path: work_tree, from })
         })
     }

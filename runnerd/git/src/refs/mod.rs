@@ -282,7 +282,8 @@ impl Repository {
         let is_known: Vec<bool> = moving.iter().map(|name| self.ref_dir(name).join(name).exists()).collect();
         // The bytes must be durable before they get the name: otherwise a power cut would leave an empty reference.
         moving.iter().try_for_each(|name| durable::sync_lock(self.ref_dir(name), name))?;
-        let (stamp, mut time) = (first.identity.signature(), TimeBuf::default());
+        let stamp = first.identity.signature();
+        let mut time = TimeBuf::default();
         prepared.commit(Some(stamp.to_ref(&mut time))).map_err(|error| self.explain_move_error(requests, error))?;
         moving.iter().zip(is_known).try_for_each(|(name, is_known)| {
             let sync = if is_known { durable::sync_known_ref } else { durable::sync_ref };
@@ -373,7 +374,8 @@ fn read_file_refs(repo: &gix::Repository, repository: &Repository) -> Result<BTr
         gix::refs::TargetRef::Object(id) => id.to_string(),
         gix::refs::TargetRef::Symbolic(name) => format!("ref: {}", name.as_bstr()),
     };
-    let (mut all, mut is_any_garbled) = (BTreeMap::new(), false);
+    let mut all = BTreeMap::new();
+    let mut is_any_garbled = false;
     for reference in repo.refs.loose_iter().map_err(gix::Error::from_error)? {
         // An unreadable reference resolves to nothing, and does not affect the others.
         let Ok(reference) = reference else {

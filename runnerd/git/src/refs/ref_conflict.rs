@@ -15,7 +15,8 @@ impl Repository {
     /// Fails if another reference leaves no room for a new one with this full name.
     pub fn check_ref_conflict(&self, name: &str) -> Result<(), GitError> {
         let Some(existing) = self.find_conflicting_ref(name)? else { return Ok(()) };
-        let (requested, path) = (name.to_owned(), self.work_dir().to_owned());
+        let requested = name.to_owned();
+        let path = self.work_dir().to_owned();
         Err(GitError::RefConflict {
             free: self.find_free_name(&existing)?,
             standing: existing,

@@ -47,7 +47,8 @@ impl Repository {
 
     /// Releases an id that `holder` has reserved; a reservation by another holder stays.
     pub fn release_run_id(&self, run: &str, holder: &str) -> Result<(), GitError> {
-        let (name, id) = (format!("{RESERVATION_PREFIX}{run}"), self.hash_blob(holder.as_bytes())?);
+        let name = format!("{RESERVATION_PREFIX}{run}");
+        let id = self.hash_blob(holder.as_bytes())?;
         self.delete_ref(&name, &id)
     }
 

@@ -8,7 +8,8 @@ pub(crate) const END: &str = "# end: held back by runnerd, ";
 
 /// Returns a text without the blocks of any work tree, so without the runner's own lines.
 pub(crate) fn strip_blocks(text: &[u8]) -> Vec<u8> {
-    let (mut rest, mut remaining) = (text, Vec::new());
+    let mut rest = text;
+    let mut remaining = Vec::new();
     while let Some(from) = rest.find(BEGIN) {
         let tree = &rest[from + BEGIN.len()..];
         let tree = &tree[..tree.find_byte(b'\n').map_or(tree.len(), |end| end + 1)];

@@ -37,7 +37,8 @@ impl Identity {
 
     /// Makes a command of the git program commit as this identity.
     pub(crate) fn apply_to<'a>(&self, git: GitCommand<'a>) -> GitCommand<'a> {
-        let (name, email) = (clean_ident_field(&self.name), clean_ident_field(&self.email));
+        let name = clean_ident_field(&self.name);
+        let email = clean_ident_field(&self.email);
         git.env("GIT_AUTHOR_NAME", &name)
             .env("GIT_AUTHOR_EMAIL", &email)
             .env("GIT_COMMITTER_NAME", &name)

@@ -194,7 +194,8 @@ impl Repository {
 
     /// Returns the repository's own references, for a library that has opened the trusted folder.
     fn open_refs(&self, repo: &gix::Repository) -> gix::RefStore {
-        let (git_dir, hash) = (self.git_dir.clone(), repo.object_hash());
+        let git_dir = self.git_dir.clone();
+        let hash = repo.object_hash();
         let mut refs = if self.git_dir == self.common_dir {
             gix::RefStore::at(git_dir, hash)
         } else {

@@ -170,7 +170,8 @@ impl<'a> GitCommand<'a> {
         self.repository.check_not_moved()?;
         self.repository.write_pinned_files()?;
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (repository, command) = (self.repository, RefCell::new(self.command));
+        let repository = self.repository;
+        let command = RefCell::new(self.command);
         repository.with_stale_lock_retry(|| {
             let path = repository.work_dir();
             let child = command.borrow_mut().spawn().map_err(GitError::io("starting git in", path))?;
@@ -185,7 +186,8 @@ impl<'a> GitCommand<'a> {
 
     /// Runs the command and returns its output; any exit status but 0 is an error.
     pub(crate) fn run(self) -> Result<Vec<u8>, GitError> {
-        let (name, path) = (self.name.clone(), self.repository.work_dir().to_owned());
+        let name = self.name.clone();
+        let path = self.repository.work_dir().to_owned();
         let outcome = self.output()?;
         if outcome.status.success() { Ok(outcome.stdout) } else { Err(outcome.into_error(name, path)) }
     }
@@ -193,7 +195,8 @@ impl<'a> GitCommand<'a> {
     /// Runs a command that answers by its exit status: returns its output for yes (0), and `None` for no (1). Any other
     /// status is an error: git has not understood the question, or the repository.
     pub(crate) fn run_optional(self) -> Result<Option<Vec<u8>>, GitError> {
-        let (name, path) = (self.name.clone(), self.repository.work_dir().to_owned());
+        let name = self.name.clone();
+        let path = self.repository.work_dir().to_owned();
         let outcome = self.output()?;
         match outcome.status.code() {
             Some(0) => Ok(Some(outcome.stdout)),
@@ -229,7 +232,9 @@ impl<'a> GitCommand<'a> {
         self.repository.write_pinned_files()?;
         self.command.stdin(if self.input.is_empty() { Stdio::null() } else { Stdio::piped() });
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (repository, command, input) = (self.repository, RefCell::new(self.command), self.input);
+        let repository = self.repository;
+        let command = RefCell::new(self.command);
+        let input = self.input;
         repository.with_stale_lock_retry(|| {
             let command = &mut command.borrow_mut();
             self.files.apply_to(command).map_err(GitError::io("preparing git in", repository.work_dir()))?;
@@ -385,7 +390,8 @@ fn transfer_pipes<'scope>(
 }
 
 fn read_tail(mut pipe: impl io::Read) -> io::Result<Vec<u8>> {
-    let (mut tail, mut chunk) = (Vec::new(), [0; MAX_STDERR_BYTES]);
+    let mut tail = Vec::new();
+    let mut chunk = [0; MAX_STDERR_BYTES];
     loop {
         match pipe.read(&mut chunk)? {
             0 => return Ok(tail),

@@ -50,7 +50,8 @@ impl Repository {
         // The library panics if the system refuses it one of several threads; for a required single one it returns an
         // error.
         let options = Options { thread_limit: Some(1), ..Options::default() };
-        let (mut progress, no_interrupt) = (gix::progress::Discard, AtomicBool::new(false));
+        let mut progress = gix::progress::Discard;
+        let no_interrupt = AtomicBool::new(false);
         repo.index_worktree_status(
             index,
             None::<&BStr>,

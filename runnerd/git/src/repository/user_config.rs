@@ -60,7 +60,9 @@ pub fn refuse_user_pipes() -> Result<(), GitError> {
 
 /// Fails if a setting of this file, or of one that it includes, names a pipe. What cannot be read is left to git.
 pub(super) fn refuse_named_pipes(config: &Path) -> Result<(), GitError> {
-    let (home, mut files, mut at) = (path_variable("HOME"), vec![config.to_owned()], 0);
+    let home = path_variable("HOME");
+    let mut files = vec![config.to_owned()];
+    let mut at = 0;
     while let Some(file) = files.get(at).filter(|_| at < MAX_INCLUDED) {
         let folder = file.parent().unwrap_or(Path::new("/")).to_owned();
         let settings = gix::config::File::from_path_no_includes(file.clone(), gix::config::Source::User);

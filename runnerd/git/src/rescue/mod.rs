@@ -147,8 +147,8 @@ impl Repository {
     pub fn list_changed_since(&self, snapshot: &Id, hold_back: &HoldBackRule) -> Result<Vec<String>, GitError> {
         let repo = self.open()?;
         let now = CollectedTree::collect(&repo, self, hold_back, None)?;
-        let (now, then) =
-            (to_file_map(self.list_tree_files(&repo, now.tree)?), to_file_map(self.list_entries(snapshot, "")?));
+        let now = to_file_map(self.list_tree_files(&repo, now.tree)?);
+        let then = to_file_map(self.list_entries(snapshot, "")?);
         let differing = now.keys().chain(then.keys()).filter(|path| now.get(*path) != then.get(*path));
         let sorted: BTreeSet<&Vec<u8>> = differing.collect();
         Ok(sorted.into_iter().map(|path| display_path(path.as_bstr())).collect())

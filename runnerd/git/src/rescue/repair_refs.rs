@@ -61,7 +61,8 @@ impl Repository {
         if unreadable.is_none() && self.head()?.commit().is_some() {
             return Ok(());
         }
-        let (head, file) = (self.git_dir().join("HEAD"), self.branch_file(branch));
+        let head = self.git_dir().join("HEAD");
+        let file = self.branch_file(branch);
         let is_garbled = file.symlink_metadata().is_ok() && !is_readable(&file, false)?;
         // An unreadable branch is what is being repaired here: its reflog, or else `from`, takes its place.
         let known = self.find_branch_tip(branch).ok().flatten().filter(|_| !is_garbled);

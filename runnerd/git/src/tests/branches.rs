@@ -401,8 +401,9 @@ fn reference_is_not_made_where_another_leaves_no_room_be_it_packed_or_not() {
             if is_packed {
                 fixture.git(&["pack-refs", "--all"]);
             }
-            let (repository, before, head) =
-                (fixture.with_engine(engine), fixture.git(&["for-each-ref"]), fixture.head());
+            let repository = fixture.with_engine(engine);
+            let before = fixture.git(&["for-each-ref"]);
+            let head = fixture.head();
             let change = RefChange { name: format!("refs/heads/{branch}"), from: None, to: head };
             let refusals = [
                 repository.start_branch(branch, &head),
@@ -454,7 +455,8 @@ fn what_is_no_branch_is_in_the_way_by_its_whole_name() {
 fn what_is_in_the_way_of_a_reference_of_the_runner_is_renamed() {
     for engine in ENGINES {
         let fixture = Fixture::new();
-        let (head, name) = (fixture.head(), "refs/runner/raw/x/0001");
+        let head = fixture.head();
+        let name = "refs/runner/raw/x/0001";
         fixture.git(&["update-ref", "refs/runner/raw", "HEAD"]);
         fixture.git(&["symbolic-ref", "refs/runner/raw2", "refs/heads/main"]);
         fixture.git(&["pack-refs", "--all"]);
@@ -497,7 +499,8 @@ fn work_tree_that_was_removed_uses_its_branch_only_where_it_is_locked() {
     for engine in ENGINES {
         let fixture = Fixture::new();
         fixture.git(&["worktree", "add", "--quiet", "-b", "side", "../linked"]);
-        let (repository, linked) = (fixture.with_engine(engine), fixture.folder().join("linked"));
+        let repository = fixture.with_engine(engine);
+        let linked = fixture.folder().join("linked");
         let is_used = || repository.find_branch_use("side").unwrap().is_some();
         assert!(is_used());
         fixture.git(&["worktree", "lock", "../linked"]);
@@ -507,7 +510,8 @@ fn work_tree_that_was_removed_uses_its_branch_only_where_it_is_locked() {
         let message = format!("branch side is in use in {}, which is locked and not there", linked.display());
         assert_eq!(error.to_string(), message);
         let place = fixture.path("").canonicalize().unwrap();
-        let (place, linked) = (place.display(), linked.display());
+        let place = place.display();
+        let linked = linked.display();
         let remedy = format!("git -C {place} worktree unlock {linked} && git -C {place} worktree prune");
         assert_eq!(error.remedy().as_ref(), Some(&remedy));
         fixture.git(&["worktree", "unlock", "../linked"]);
@@ -536,7 +540,8 @@ fn work_tree_that_was_moved_is_told_with_the_command_that_moves_it_back() {
     let fixture = Fixture::new();
     fixture.git(&["worktree", "add", "--quiet", "-b", "side", "../linked"]);
     let common = fixture.path(".git").canonicalize().unwrap();
-    let (from, to) = (fixture.folder().join("linked"), fixture.folder().join("moved"));
+    let from = fixture.folder().join("linked");
+    let to = fixture.folder().join("moved");
     let main = fixture.path("");
     let fixture = fixture.at(&from);
     let repository = fixture.repository();

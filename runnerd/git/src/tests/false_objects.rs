@@ -77,7 +77,8 @@ fn an_object_in_the_place_of_another_is_seen_by_all_who_read_it() {
             let fixture = Fixture::new();
             fixture.write("dir/c.txt", "changed");
             fixture.commit_by_git("one more");
-            let (head, repository) = (fixture.head(), fixture.with_engine(engine));
+            let head = fixture.head();
+            let repository = fixture.with_engine(engine);
             let parent = fixture.git(&["rev-parse", "HEAD^"]).parse().unwrap();
             let id = swap_object(&fixture, instead_of, other);
             for (what, read) in READS.iter().filter(|(what, _)| seen_by.contains(what)) {

@@ -316,8 +316,9 @@ fn tracked_file_whose_change_a_required_filter_refuses_is_in_the_way_of_a_commit
 fn text_that_is_not_in_its_declared_encoding_is_named_or_in_the_way() {
     for (engine, place) in ENGINES.into_iter().flat_map(|engine| [(engine, ""), (engine, "dir/")]) {
         let fixture = Fixture::new();
-        let (attributes, old, new) =
-            (format!("{place}.gitattributes"), format!("{place}old.u"), format!("{place}new.u"));
+        let attributes = format!("{place}.gitattributes");
+        let old = format!("{place}old.u");
+        let new = format!("{place}new.u");
         fixture.write(&attributes, "*.u working-tree-encoding=UTF-16\n");
         fixture.write(&old, b"\xff\xfea\0\n\0");
         fixture.commit_by_git("tracked");

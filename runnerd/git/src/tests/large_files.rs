@@ -32,7 +32,8 @@ fn move_away(fixture: &Fixture, repository: &Repository, before: &GitDirSnapshot
 #[test]
 fn the_index_gets_the_files_of_head_again() {
     let fixture = Fixture::new();
-    let (repository, before) = (fixture.repository(), take_snapshot(&fixture));
+    let repository = fixture.repository();
+    let before = take_snapshot(&fixture);
     fixture.write("new.txt", "new\n");
     lengthen(&fixture, ".git/index");
     fixture.repository().list_changes().unwrap();
@@ -50,7 +51,8 @@ fn in_a_sparse_checkout_the_files_outside_stay_committed() {
         fixture.git(&[&["sparse-checkout", "set"], options, &["other"]].concat());
         let outside = fixture.git(&["ls-files", "--sparse", "-t"]);
         assert!(outside.contains("\nS "), "{outside}");
-        let (repository, before) = (fixture.repository(), take_snapshot(&fixture));
+        let repository = fixture.repository();
+        let before = take_snapshot(&fixture);
         lengthen(&fixture, ".git/index");
         assert_eq!(move_away(&fixture, &repository, &before), [".git/index"]);
         assert_eq!(fixture.git(&["status", "--porcelain"]), "");
@@ -69,7 +71,8 @@ fn references_get_their_earlier_value() {
     fixture.git(&["tag", "packed"]);
     fixture.git(&["pack-refs", "--all"]);
     fixture.git(&["branch", "other"]);
-    let (repository, before) = (fixture.repository(), take_snapshot(&fixture));
+    let repository = fixture.repository();
+    let before = take_snapshot(&fixture);
     let head = fixture.head();
     let large = [".git/ORIG_HEAD", ".git/packed-refs", ".git/refs/heads/new/ref", ".git/refs/heads/other"];
     fs::create_dir(fixture.path(".git/refs/heads/new")).unwrap();
@@ -87,7 +90,8 @@ fn references_get_their_earlier_value() {
 #[test]
 fn the_branch_of_head_is_repaired_from_the_reflogs() {
     let fixture = Fixture::new();
-    let (repository, before) = (fixture.repository(), take_snapshot(&fixture));
+    let repository = fixture.repository();
+    let before = take_snapshot(&fixture);
     let from = fixture.head();
     fixture.write("new.txt", "new\n");
     fixture.commit_by_git("of the session");
@@ -102,7 +106,8 @@ fn the_branch_of_head_is_repaired_from_the_reflogs() {
 #[test]
 fn files_that_others_read_in_pieces_may_have_any_length() {
     let fixture = Fixture::new();
-    let (repository, before) = (fixture.repository(), take_snapshot(&fixture));
+    let repository = fixture.repository();
+    let before = take_snapshot(&fixture);
     for name in [".git/logs/HEAD", ".git/FETCH_HEAD", ".git/tool.db"] {
         lengthen(&fixture, name);
     }

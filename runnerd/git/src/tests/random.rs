@@ -28,7 +28,8 @@ impl RandomChoices {
 #[test]
 fn random_histories_have_the_trees_that_git_makes() {
     for seed in 0..SEEDS {
-        let (ours, theirs) = (Fixture::new(), Fixture::new());
+        let ours = Fixture::new();
+        let theirs = Fixture::new();
         for round in 0..ROUNDS {
             edit(&ours, &mut RandomChoices(seed * 1000 + round as u64));
             edit(&theirs, &mut RandomChoices(seed * 1000 + round as u64));

@@ -171,7 +171,8 @@ fn changed_paths_and_patch_are_those_of_git() {
     let to = fixture.commit_by_git("to");
 
     let repository = fixture.repository();
-    let (a, b) = (from.to_string(), to.to_string());
+    let a = from.to_string();
+    let b = to.to_string();
     let names = fixture.try_git(&fixture.path(""), &["diff-tree", "-r", "-z", "--no-renames", "--name-only", &a, &b]);
     let names: Vec<Vec<u8>> =
         names.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect();
@@ -262,7 +263,8 @@ fn trees_that_name_each_other_make_no_more_paths_than_there_is_room_for() {
         let entries = ["a", "b", "c", "d"].map(entry).to_vec();
         named = (repo.write_object(&gix::objs::Tree { entries }).unwrap().detach(), tree::EntryKind::Tree);
     }
-    let (old, new) = (repo.empty_tree(), repo.find_tree(named.0).unwrap());
+    let old = repo.empty_tree();
+    let new = repo.find_tree(named.0).unwrap();
     assert!(compare_trees_limited(&repo, &old, &new, 1024 * 1024).is_err(), "it ends");
     assert_eq!(compare_trees_limited(&repo, &new, &new, 0).unwrap().len(), 0);
 }

@@ -255,7 +255,8 @@ fn references_are_taken_but_those_of_runs() {
 #[test]
 fn remotes_have_absolute_addresses_and_none_leads_to_the_source() {
     let source = Fixture::new();
-    let (own, up) = (source.path(""), source.folder().join("up"));
+    let own = source.path("");
+    let up = source.folder().join("up");
     source.git(&["clone", "--quiet", "--bare", ".", up.to_str().unwrap()]);
     let own_git = format!("file://{}", own.join(".git").display());
     for (name, url) in [
@@ -311,7 +312,8 @@ fn settings_that_lead_elsewhere_or_are_the_runners_own_are_not_taken() {
 
 /// Everything in a folder: paths, modes, content and targets of links.
 fn list_everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
-    let (mut all, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
+    let mut all = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
@@ -365,7 +367,8 @@ fn modify_everything(made: &Fixture) {
 fn assert_independent(source: &Fixture) {
     source.git(&["remote", "add", "me", "."]);
     let repository = source.repository();
-    let (own, shared) = (repository.work_dir().to_owned(), repository.common_dir().to_owned());
+    let own = repository.work_dir().to_owned();
+    let shared = repository.common_dir().to_owned();
     let all = || [list_everything(&own), list_everything(&shared)];
     let before = all();
     let made = clone_of(source);

@@ -93,7 +93,8 @@ fn each_commit_comes_with_all_that_git_lists_of_it() {
 #[test]
 fn many_bytes_are_gits_to_send() {
     let (source, target) = pair();
-    let (repository, base) = (source.repository(), source.head());
+    let repository = source.repository();
+    let base = source.head();
     repository.send_objects(&target, ObjectRange { tips: &[base], excluded: &[] }).unwrap();
     for (bytes, is_few) in [(1 << 20, true), (9 << 20, false)] {
         source.write("large", vec![b'x'; bytes]);
@@ -127,7 +128,8 @@ fn each_object_that_is_missing_is_found_to_be() {
 #[test]
 fn what_a_git_does_not_understand_is_no_answer_of_it() {
     let (source, target) = pair();
-    let (repository, base) = (source.repository(), source.head());
+    let repository = source.repository();
+    let base = source.head();
     repository.send_objects(&target, ObjectRange { tips: &[base], excluded: &[] }).unwrap();
     assert_eq!(target.find_missing_object(&[base], KnownObjects::References).unwrap(), None);
     assert_eq!(target.parse_revision("refs/heads/nothing").unwrap(), None);
@@ -156,7 +158,8 @@ fn a_repository_of_the_usual_form_has_no_extension_that_an_older_git_refuses() {
 #[test]
 fn row_118_what_a_power_cut_has_left_of_an_object_is_sent_again() {
     let (source, target) = pair();
-    let (repository, base) = (source.repository(), source.head());
+    let repository = source.repository();
+    let base = source.head();
     repository.send_objects(&target, ObjectRange { tips: &[base], excluded: &[] }).unwrap();
     STEPS[0].1(&source);
     let tip = source.commit_by_git("more");

@@ -108,7 +108,8 @@ fn what_the_runner_holds_back_stays_hidden_and_nothing_else_is() {
 #[test]
 fn folder_that_became_a_link_is_one_again_and_what_it_led_to_is_untouched() {
     let PinnedFixture { fixture, repository, folder } = PinnedFixture::new();
-    let (right, away) = (contents(&folder), fixture.folder().join("away"));
+    let right = contents(&folder);
+    let away = fixture.folder().join("away");
     fs::rename(&folder, &away).unwrap();
     fs::write(away.join("config"), "[core]\n\tfsmonitor = /bin/false\n").unwrap();
     symlink(&away, &folder).unwrap();

@@ -66,10 +66,12 @@ fn every_kind_of_change_that_was_seen_is_committed() {
     ];
     for engine in ENGINES {
         for (what, change) in kinds {
-            let (some, all) = (Fixture::new(), Fixture::new());
+            let some = Fixture::new();
+            let all = Fixture::new();
             change(&some);
             change(&all);
-            let (rule, paths) = (hold_back_rule(), list_changes(&some.with_engine(engine)));
+            let rule = hold_back_rule();
+            let paths = list_changes(&some.with_engine(engine));
             let request = CommitRequest { allow_empty: true, ..request(&all, &rule) };
             let whole = all.with_engine(engine).commit_all(&request).unwrap();
             let request = CommitRequest { parent: Some(some.head()), paths: Some(&paths), ..request };
@@ -85,7 +87,8 @@ fn every_kind_of_change_that_was_seen_is_committed() {
 fn later_writes_are_left_for_the_next_look() {
     let fixture = Fixture::new();
     fixture.write("a.txt", "seen");
-    let (repository, rule) = (fixture.repository(), hold_back_rule());
+    let repository = fixture.repository();
+    let rule = hold_back_rule();
     let paths = list_changes(&repository);
     fixture.write("b.txt", "not seen");
     fixture.write("new", "not seen");

@@ -35,7 +35,8 @@ impl Repository {
         entries: impl IntoIterator<Item = &'e CommitEntry>,
     ) -> Result<CheckoutDir, GitError> {
         let folder = tempfile::tempdir().map_err(GitError::io("making a directory in", &std::env::temp_dir()))?;
-        let (work, path) = (folder.path().join("work"), folder.path().join("index"));
+        let work = folder.path().join("work");
+        let path = folder.path().join("index");
         fs::create_dir(&work).map_err(GitError::io("making", &work))?;
         let mut state = cachetree::empty_index(self.open()?.object_hash());
         for entry in entries {

@@ -141,7 +141,8 @@ impl<'a> ContentStore<'a> {
         index: &gix::index::State,
     ) -> Result<ObjectId, StoreFailure> {
         let opened = open_regular_file(file).map_err(|error| io_failure(file, error))?;
-        let (repo, mut bytes) = (self.repo, Vec::new());
+        let repo = self.repo;
+        let mut bytes = Vec::new();
         let read = match self.pipeline.convert_to_git(opened, Path::new(OsStr::from_bytes(path)), index) {
             Ok(ToGitOutcome::Unchanged(content)) => {
                 let length = content.metadata().map_or(0, |found| found.len());
@@ -184,9 +185,11 @@ fn store_spooled(repo: &gix::Repository, file: &Path, output: &mut impl Read) ->
 
 /// Stores content too large to hold in memory.
 fn store_stream(repo: &gix::Repository, file: &Path, mut bytes: File, length: u64) -> Result<ObjectId, StoreFailure> {
-    let (progress, stop) = (&mut gix::progress::Discard, &AtomicBool::new(false));
+    let progress = &mut gix::progress::Discard;
+    let stop = &AtomicBool::new(false);
     bytes.rewind().map_err(|error| io_failure(file, error))?;
-    let (kind, blob) = (repo.object_hash(), gix::objs::Kind::Blob);
+    let kind = repo.object_hash();
+    let blob = gix::objs::Kind::Blob;
     let id = gix::objs::compute_stream_hash(
         kind,
         blob,

@@ -101,7 +101,8 @@ impl HoldBackJudge<'_> {
             let is_nested = file.join(".git").symlink_metadata().is_ok();
             return Ok(if is_nested { HoldBackVerdict::HeldBack(path.to_owned()) } else { HoldBackVerdict::Included });
         }
-        let (is_file, is_link) = (found.is_file(), found.is_symlink());
+        let is_file = found.is_file();
+        let is_link = found.is_symlink();
         let mode = if is_link { Mode::SYMLINK } else { Mode::FILE };
         let is_like_runner = is_like_runner_path(path);
         let is_safe = is_like_runner || has_safe_name(path, mode);

@@ -110,7 +110,8 @@ impl<'a> IgnoreMatcher<'a> {
         let mut is_ignored = false;
         let mut parent = 0;
         for end in path.find_iter(b"/").chain([path.len()]) {
-            let (part, is_folder) = (path[..end].as_bstr(), is_dir || end < path.len());
+            let part = path[..end].as_bstr();
+            let is_folder = is_dir || end < path.len();
             if !is_ignored {
                 self.read_rules_of(path[..parent].as_bstr())?;
                 let matched = self.rules.pattern_matching_relative_path(part, Some(is_folder), self.case);
@@ -138,7 +139,8 @@ impl<'a> IgnoreMatcher<'a> {
             None => self.find_blob_or_tree(self.base, path.as_bstr())?.and_then(|(is_blob, id)| is_blob.then_some(id)),
         };
         let Some(blob) = blob else { return Ok(()) };
-        let (text, name) = (self.repository.read_blob(&blob)?, Path::new(OsStr::from_bytes(&path)));
+        let text = self.repository.read_blob(&blob)?;
+        let name = Path::new(OsStr::from_bytes(&path));
         let added = self.rules.add_patterns_buffer(&text, name, Some(Path::new("")), ParseIgnore::default());
         added.map_err(GitError::io("reading", name))
     }

@@ -74,7 +74,8 @@ pub(crate) fn is_unchanged(private: &PrivateIndex<'_>) -> Result<bool, GitError>
 
 /// Stages everything into an index, and writes the tree.
 pub(crate) fn stage_all(private: &PrivateIndex<'_>, rule: &HoldBackRule) -> Result<CollectedTree, GitError> {
-    let (porcelain, paths) = (private.porcelain(), private.tracked.repository);
+    let porcelain = private.porcelain();
+    let paths = private.tracked.repository;
     porcelain.renormalize_changed(private, &porcelain.read_status()?)?;
     let LeftOut { mut held_back, mut unstorable, paths: left_out } = porcelain.judge_untracked(rule)?;
     let names: BTreeSet<BString> = held_back.union(&unstorable).cloned().collect();
@@ -300,7 +301,8 @@ impl<'a> GitPorcelain<'a> {
 fn parse_blob_entry(record: &[u8]) -> Option<(&[u8], BString)> {
     let (entry, path) = record.split_once_str(b"\t")?;
     let mut words = entry.split(|byte| *byte == b' ');
-    let (mode, id) = (words.next()?, words.next()?);
+    let mode = words.next()?;
+    let id = words.next()?;
     (mode != b"160000").then(|| (id, path.into()))
 }
 

@@ -299,7 +299,8 @@ pub(crate) fn stat_if_unchanged(repo: &gix::Repository, file: &Path, entry: &gix
     if repo.find_header(entry.id).ok()?.size() != found.len() {
         return None;
     }
-    let (progress, stop) = (&mut gix::progress::Discard, &AtomicBool::new(false));
+    let progress = &mut gix::progress::Discard;
+    let stop = &AtomicBool::new(false);
     let kind = (gix::objs::Kind::Blob, entry.id.kind());
     let id = gix::objs::compute_stream_hash(kind.1, kind.0, &mut &opened, found.len(), progress, stop).ok()?;
     (id == entry.id).then_some(stat)
@@ -315,7 +316,8 @@ fn find_untracked(
     untracked_paths: Option<&[BString]>,
 ) -> gix::Result<Vec<(BString, ScanFinding)>> {
     let Some(untracked_paths) = untracked_paths else { return walk_untracked(repo, repository, index, &[]) };
-    let (mut found, mut folders) = (Vec::new(), Vec::new());
+    let mut found = Vec::new();
+    let mut folders = Vec::new();
     let mut rules = repository.read_ignore_rules(repo, index)?;
     for path in untracked_paths.iter().filter(|path| !repository.is_runner_path(path)) {
         let Ok(kind) = repository.absolute_path(path).symlink_metadata().map(|found| found.file_type()) else {

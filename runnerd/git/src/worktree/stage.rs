@@ -45,7 +45,9 @@ pub(crate) struct WorktreeStager<'a> {
 impl WorktreeStager<'_> {
     /// Updates `state` with what `scan` found.
     pub(crate) fn run(self, state: State, scan: WorktreeScan) -> Result<StagedIndex, GitError> {
-        let (held_back, unstorable, written) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+        let held_back = BTreeSet::new();
+        let unstorable = BTreeSet::new();
+        let written = Vec::new();
         let mut staged = StagedIndex { state, held_back, unstorable, written };
         let mut found = scan.findings;
         self.remove_held_back(&mut found, &mut staged)?;

@@ -238,7 +238,8 @@ impl<'a> TrackedFiles<'a> {
 impl CachedFiles {
     /// Returns the files of another tree; what both share stays known.
     fn update_to_tree(mut self, repo: &gix::Repository, tree: ObjectId) -> gix::Result<State> {
-        let (old, new) = (object_reader::read_tree(repo, self.tree)?, object_reader::read_tree(repo, tree)?);
+        let old = object_reader::read_tree(repo, self.tree)?;
+        let new = object_reader::read_tree(repo, tree)?;
         let mut edits = IndexEdits::new();
         for difference in compare_trees(repo, &old, &new)? {
             let stored = match difference.new {
@@ -308,7 +309,9 @@ fn read_dir_state(
     state: &mut State,
     budget: &mut WalkBudget,
 ) -> gix::Result<Tree> {
-    let (mut children, mut seen, before) = (Vec::new(), BTreeSet::new(), state.entries().len());
+    let mut children = Vec::new();
+    let mut seen = BTreeSet::new();
+    let before = state.entries().len();
     for (name, mode, id) in object_reader::read_entries(repo, id)? {
         let length = folder.len();
         folder.extend_from_slice(&name);

@@ -68,7 +68,8 @@ impl Repository {
 
     /// Compares the submodules here, nested ones included, with those in the same places of `source`.
     pub fn compare_submodules(&self, source: &Self) -> Result<SubmoduleDiff, GitError> {
-        let (mut diff, mut known) = (SubmoduleDiff::default(), BTreeSet::new());
+        let mut diff = SubmoduleDiff::default();
+        let mut known = BTreeSet::new();
         self.compare_submodules_at(source, &BString::default(), MAX_DEPTH, (&mut diff, &mut known))?;
         let modules = self.common_dir.join("modules");
         let mut git_dirs = Vec::new();

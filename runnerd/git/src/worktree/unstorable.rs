@@ -97,7 +97,8 @@ impl Repository {
         if tracked.is_empty() && is_ignored().map_err(GitError::gix("reading ignore rules", self.work_dir()))? {
             return Ok(());
         }
-        let (why, remedy) = (error.to_string(), path_remedy(folder, error));
+        let why = error.to_string();
+        let remedy = path_remedy(folder, error);
         Err(UnstorableFile { path, why, remedy, is_refused: false }.into_error())
     }
 
@@ -108,7 +109,8 @@ impl Repository {
         changes: &[WorktreeChange],
     ) -> Result<Vec<UnstorableFile>, GitError> {
         let mut check = StorabilityCheck::new(repo, self)?;
-        let (mut unstorable, mut converted) = (Vec::new(), Vec::new());
+        let mut unstorable = Vec::new();
+        let mut converted = Vec::new();
         for WorktreeChange { path, kind } in changes {
             let path = path.as_bstr();
             if *kind == ChangeKind::Deleted && self.absolute_path(path).symlink_metadata().is_err() {
@@ -214,7 +216,8 @@ impl<'a> StorabilityCheck<'a> {
             StateRef::Set | StateRef::Unset => Some(String::new()),
             StateRef::Unspecified => None,
         });
-        let (filter, encoding) = (states.next().flatten(), states.next().flatten());
+        let filter = states.next().flatten();
+        let encoding = states.next().flatten();
         let filter = filter.filter(|name| !name.is_empty()).and_then(|name| self.required_filter(name));
         filter.or(encoding.map(ContentConverter::Encoding))
     }

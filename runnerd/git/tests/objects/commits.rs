@@ -100,7 +100,8 @@ fn headers_that_gits_check_refuses_are_none_of_a_receipt() {
     let commits = make_objects(commit);
     let ids = store.store("commit", commits.iter().map(|(_, commit)| commit.as_slice()));
     let checked = store.fsck();
-    let (mut differing, mut refused) = (Vec::new(), 0);
+    let mut differing = Vec::new();
+    let mut refused = 0;
     for ((seed, commit), id) in commits.iter().zip(&ids) {
         let end = commit.windows(2).position(|two| two == b"\n\n").map_or(commit.len(), |at| at + 1);
         let fault = find_header_fault(&commit[..end]);
@@ -113,7 +114,8 @@ fn headers_that_gits_check_refuses_are_none_of_a_receipt() {
         refused += usize::from(is_wrong);
         // This may refuse what git's check accepts if the runner does not write it, but never the reverse.
         if is_wrong != fault.is_some() && (is_wrong || !is_ours_alone) {
-            let (text, findings) = (String::from_utf8_lossy(commit), checked.get(id));
+            let text = String::from_utf8_lossy(commit);
+            let findings = checked.get(id);
             differing.push(format!("seed {seed}: {text:?}: {fault:?}, git: {findings:?}"));
         }
     }

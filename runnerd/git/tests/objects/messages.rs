@@ -109,7 +109,8 @@ fn what_git_takes_for_a_receipt_is_a_claim_and_nothing_else_is() {
     let logged = receipts_in_log(&store, &messages);
     let parsed = receipts_in_trailers(&store, ("parsed", &[]), &messages);
     let whole = receipts_in_trailers(&store, ("whole", &["--no-divider"]), &messages);
-    let (mut differing, mut claimed) = (Vec::new(), 0);
+    let mut differing = Vec::new();
+    let mut claimed = 0;
     for (at, (seed, message)) in messages.iter().enumerate() {
         let gits = [logged[at], parsed[at], whole[at]];
         let is_claim = claims_receipt(message);

@@ -73,7 +73,8 @@ fn entry(random: &mut RandomSource, [blob, folder]: [&[u8]; 2]) -> (Vec<u8>, Vec
     // Most trees are legal except in one respect.
     let names = if random.below(3) == 0 { &NAMES[..] } else { &NAMES[..6] };
     let modes = if random.below(8) == 0 { &MODES[..] } else { &MODES[..9] };
-    let (name, mode) = (pick(random, names), pick(random, modes));
+    let name = pick(random, names);
+    let mode = pick(random, modes);
     let is_folder = mode.ends_with("40000");
     let id = match random.below(30) {
         0 => &[0; 20][..],
@@ -143,14 +144,16 @@ fn what_gits_check_says_of_a_tree_is_what_the_audit_says() {
             .map(|at| u8::from_str_radix(&id[at..at + 2], 16).expect("it is one"))
             .collect::<Vec<u8>>()
     };
-    let (blob, folder) = (id("blob"), id("tree"));
+    let blob = id("blob");
+    let folder = id("tree");
     std::fs::remove_dir_all(store.path().join("tree")).expect("it was made");
     let trees = make_objects(|random| tree(random, [&blob, &folder]));
     let ids = store.store("tree", trees.iter().map(|(_, tree)| tree.as_slice()));
     let checked = store.fsck();
     let (mut differing, mut counts) = (Vec::new(), BTreeMap::<&str, usize>::new());
     for ((seed, tree), id) in trees.iter().zip(&ids) {
-        let (ours, gits) = (our_faults(tree), gits(checked.get(id)));
+        let ours = our_faults(tree);
+        let gits = gits(checked.get(id));
         if ours != gits {
             differing.push(format!("seed {seed}: {:?}: {ours:?}, git: {gits:?}", String::from_utf8_lossy(tree)));
         }

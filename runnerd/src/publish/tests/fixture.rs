@@ -30,7 +30,8 @@ impl PublishFixture {
     pub(crate) fn with(options: &[&str]) -> Self {
         let folder = ScratchDir::new();
         let root = folder.path().canonicalize().unwrap();
-        let (source, workspace) = (root.join("source"), root.join("workspace"));
+        let source = root.join("source");
+        let workspace = root.join("workspace");
         for tree in [&source, &workspace] {
             fs::create_dir(tree).unwrap();
             let init = [&["init", "--quiet", "--initial-branch=main", "--template="], options].concat();

@@ -70,7 +70,8 @@ pub(crate) fn known_definition<'l>(
     }
     let watched = watched::watched_with_config(repository, loaded.commit, &loaded.config, &loaded.run_state)?;
     let committed = read_from_commit(repository, &loaded.commit, &watch_patterns(&watched))?;
-    let (accepted, is_absence_accepted) = (watched.accepted.clone(), watched.is_absence_accepted);
+    let accepted = watched.accepted.clone();
+    let is_absence_accepted = watched.is_absence_accepted;
     let committed = watched.checks.normalize_forms(&accepted, committed, is_in_definition);
     let definition = DefinitionState { accepted, committed, is_absence_accepted };
     Ok(loaded.definition.get_or_init(|| CommitDefinition { watched_files: watched, definition }))
@@ -187,7 +188,8 @@ pub(crate) fn hidden_changes(
     loaded: &CommittedState,
     diff: &DefinitionDiff,
 ) -> Result<DefinitionDiff, EffectError> {
-    let (accepted, changed) = (&known_definition(repository, loaded)?.definition.accepted, changed_paths(repository)?);
+    let accepted = &known_definition(repository, loaded)?.definition.accepted;
+    let changed = changed_paths(repository)?;
     let head = repository.head()?.commit();
     let mut paths = Vec::new();
     for path in diff.paths.iter().filter(|path| !changed.contains(path.as_bytes())) {

@@ -194,7 +194,8 @@ pub(crate) fn repair_branch(
     if !is_head_complete {
         repository.detach_head(&tip)?;
     }
-    let (found, head) = (repository.find_branch_tip(&branch)?, repository.head()?.commit());
+    let found = repository.find_branch_tip(&branch)?;
+    let head = repository.head()?.commit();
     if !is_complete(found)? {
         return Ok(false);
     }

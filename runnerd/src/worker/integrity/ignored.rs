@@ -45,7 +45,8 @@ impl Sealable for IgnoredFiles {
 
 /// Records the ignored files of the definition before a session.
 pub(crate) fn save_before_session(context: &RunContext, loaded: &CommittedState) -> Result<(), EffectError> {
-    let (repository, before) = (context.repository()?, read_note(context)?);
+    let repository = context.repository()?;
+    let before = read_note(context)?;
     let files = before.files.before_session(&read_ignored_forms(context, &repository, loaded)?);
     let mut copies = BTreeMap::new();
     let mut budget = MAX_COPIES;
@@ -161,7 +162,9 @@ fn read_ignored_forms(
         let metadata = std::fs::symlink_metadata(context.layout.path(&path));
         let form = match metadata {
             Ok(found) if found.is_file() && found.len() > MAX_COPIED => {
-                let (ino, len, time) = (found.ino(), found.len(), (found.ctime(), found.ctime_nsec()));
+                let ino = found.ino();
+                let len = found.len();
+                let time = (found.ctime(), found.ctime_nsec());
                 Some(format!("stat:{ino}:{len}:{}.{:09}", time.0, time.1))
             }
             _ => definition::work_tree_form(context, repository, &path)?,

@@ -53,7 +53,8 @@ impl WorkTreeListing {
         if self.patterns != *patterns {
             *self = Self { patterns: patterns.clone(), folders: HashMap::new() };
         }
-        let (mut files, mut folders) = (Vec::new(), vec![folder]);
+        let mut files = Vec::new();
+        let mut folders = vec![folder];
         while let Some(path) = folders.pop() {
             let absolute = layout.path(&path);
             let metadata = match std::fs::symlink_metadata(&absolute) {

@@ -128,7 +128,8 @@ mod tests {
     #[test]
     fn what_is_moved_to_another_file_system_is_there_as_it_was_and_here_no_more() {
         let folder = tempfile::tempdir().unwrap();
-        let (from, to) = (create_tree(folder.path()), folder.path().join("to"));
+        let from = create_tree(folder.path());
+        let to = folder.path().join("to");
         let before = tree_state(&from);
         // Left by a killed attempt.
         fs::create_dir(temporary_path(&to)).unwrap();

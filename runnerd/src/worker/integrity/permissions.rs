@@ -261,7 +261,8 @@ mod tests {
         run_unprivileged(|| {
             let folder = tempfile::tempdir().unwrap();
             let at = |name: &str| folder.path().join(name);
-            let (folders, files) = (["shut", "unlisted", "read-only"], ["shut/file", "unlisted/file", "file"]);
+            let folders = ["shut", "unlisted", "read-only"];
+            let files = ["shut/file", "unlisted/file", "file"];
             for name in folders {
                 fs::create_dir(at(name)).unwrap();
             }

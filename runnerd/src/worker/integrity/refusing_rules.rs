@@ -20,7 +20,8 @@ pub(super) struct RefusingRules {
 impl RefusingRules {
     /// Finds the attribute files that differ from From and are above a file that git refuses.
     pub(super) fn find(context: &RunContext, repository: &Repository, from: Id) -> Result<Self, EffectError> {
-        let (mut at_from, mut differing) = (GuardDefinition::new(), BTreeSet::new());
+        let mut at_from = GuardDefinition::new();
+        let mut differing = BTreeSet::new();
         let changes = context.cached_changes()?;
         let above = |path: &str| attribute_files_above(path).collect::<Vec<_>>();
         let files: BTreeSet<String> = changes.iter().flat_map(|change| above(&change.display_path())).collect();

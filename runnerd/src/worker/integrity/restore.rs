@@ -299,7 +299,8 @@ impl Restorer<'_> {
     fn rescue_and_reset(&self) -> Result<(), EffectError> {
         let (context, RestoreRequest { from, iter, phase, baseline, .. }) = (self.context, self.request);
         let WorktreeBaseline { tip, files: to } = baseline.unwrap_or(WorktreeBaseline { tip: from, files: from });
-        let (branch, hold_back) = (context.branch(), self.hold_back_rule()?);
+        let branch = context.branch();
+        let hold_back = self.hold_back_rule()?;
         let rescue_note = context.iteration_note::<RescueCommit>(iter, format_args!("{phase}-rescue"));
         let mut is_complete = true;
         let rescue = match rescue_note.read()? {

@@ -22,7 +22,8 @@ pub(crate) fn watched_at_start(
     base: Id,
     config: &RepoConfig,
 ) -> Result<WatchedFiles, GitError> {
-    let (configured, kept) = (config.guard.definition_globs(), GuardDefinition::new());
+    let configured = config.guard.definition_globs();
+    let kept = GuardDefinition::new();
     let now = WatchConfig { command: &config.guard.command, configured, accepted: &kept };
     let changed = BTreeSet::new();
     let query = WatchQuery { now, before: None, changed: &changed, matches: is_in_definition };
@@ -63,15 +64,16 @@ pub(crate) fn watched_with_config(
     };
     let changed = repository.changed_paths(&last_commit, &from)?;
     let changed = changed.into_iter().filter_map(|path| String::from_utf8(path).ok()).collect();
-    let (before, kept) =
-        (load_config(repository, last_commit)?.guard, read_run_state(repository, &last_commit)?.guard_definition);
+    let before = load_config(repository, last_commit)?.guard;
+    let kept = read_run_state(repository, &last_commit)?.guard_definition;
     let before = WatchConfig { command: &before.command, configured: before.definition_globs(), accepted: &kept };
     query_watched(&mut reader, now, before, &changed)
 }
 
 /// The same, with configuration and bookkeeping read from the commit.
 pub(crate) fn watched_at_commit(repository: &Repository, from: Id) -> Result<WatchedFiles, LoadError> {
-    let (config, run_state) = (load_config(repository, from)?, read_run_state(repository, &from)?);
+    let config = load_config(repository, from)?;
+    let run_state = read_run_state(repository, &from)?;
     watched_with_config(repository, from, &config, &run_state)
 }
 

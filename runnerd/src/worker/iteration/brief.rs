@@ -100,7 +100,8 @@ impl BriefSources {
     }
 
     fn prompt_input<'a>(&'a self, loaded: &'a CommittedState, task: &'a SessionTask) -> PromptInput<'a> {
-        let (guard_notice, node_context) = (self.guard_notice.as_deref(), self.node_context.as_deref());
+        let guard_notice = self.guard_notice.as_deref();
+        let node_context = self.node_context.as_deref();
         let instructions = &self.instructions[..];
         PromptInput { instructions, guard_notice, node_context, ..PromptInput::new(loaded, task) }
     }

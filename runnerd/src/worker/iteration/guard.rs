@@ -251,7 +251,8 @@ pub(crate) fn finish_interrupted(
 /// of history finds that HEAD is elsewhere.
 fn clear_after_guard(context: &RunContext, loaded: &CommittedState, iter: u32) -> Result<(), EffectError> {
     unreadable::clear_unreadable(context, iter, PhaseName::Guard)?;
-    let (repository, branch) = (context.repository()?, context.branch());
+    let repository = context.repository()?;
+    let branch = context.branch();
     if repository.head().is_err() || repository.find_unreadable_ref(&branch)?.is_some() {
         let before = git_dir::read_snapshot(context, iter)?;
         repository.repair_refs(&branch, &loaded.commit, before.as_ref())?;
@@ -381,7 +382,8 @@ fn restore_discarded_paths(
     before: &PreGuardState,
 ) -> Result<DiscardedChange, EffectError> {
     let repository = context.repository()?;
-    let (from, files) = (loaded.commit, parse_id(&before.files)?);
+    let from = loaded.commit;
+    let files = parse_id(&before.files)?;
     let changes: BTreeSet<String> = context.scan_changes()?.iter().map(WorktreeChange::display_path).collect();
     let is_there = |path: &String| std::fs::symlink_metadata(context.layout.path(path)).is_ok();
     let paths = repository.changed_paths(&from, &files)?;
@@ -406,7 +408,8 @@ fn restore_discarded_paths(
     let head = repository.head().ok().and_then(|head| head.commit()).unwrap_or(from);
     let is_file = |entry: &Option<CommitEntry>| entry.as_ref().is_none_or(|entry| entry.kind != EntryKind::Submodule);
     for path in candidates {
-        let (before_entry, at_from) = (repository.find_entry(&files, &path)?, repository.find_entry(&from, &path)?);
+        let before_entry = repository.find_entry(&files, &path)?;
+        let at_from = repository.find_entry(&from, &path)?;
         let is_gone = before_entry.as_ref().is_some_and(|entry| match entry.kind {
             EntryKind::Submodule => !is_there(&path),
             EntryKind::File | EntryKind::Executable | EntryKind::Symlink => !is_file_there(&path),

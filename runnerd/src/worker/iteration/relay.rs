@@ -27,7 +27,8 @@ pub(crate) fn relay_output(
     let (sender, mut receiver) = mpsc::channel::<OutputPiece>(CHANNEL_CAPACITY);
     let scope =
         EventSubject { repo: Some(context.store.id().to_owned()), run: Some(context.run.clone()), iter: iter.into() };
-    let (mut relay, events) = (OutputRelay::new(&context.secrets), context.events.clone());
+    let mut relay = OutputRelay::new(&context.secrets);
+    let events = context.events.clone();
     tokio::spawn(async move {
         while let Some(piece) = receiver.recv().await {
             let text = if events.has_output_readers() { relay.redact_piece(&piece) } else { relay.mark_gap() };
@@ -43,7 +44,8 @@ pub(crate) fn relay_activity(context: &RunContext, iter: u32) -> mpsc::Sender<Ac
     let (sender, mut receiver) = mpsc::channel::<Activity>(CHANNEL_CAPACITY);
     let scope =
         EventSubject { repo: Some(context.store.id().to_owned()), run: Some(context.run.clone()), iter: Some(iter) };
-    let (secrets, events) = (context.secrets.clone(), context.events.clone());
+    let secrets = context.secrets.clone();
+    let events = context.events.clone();
     tokio::spawn(async move {
         while let Some(Activity { what, text }) = receiver.recv().await {
             let step = runner_agents::bound_step(&Activity { what, text: secrets.redact(&text).into_owned() });

@@ -244,7 +244,9 @@ impl<'a> Settlement<'a> {
 
     fn receipt(&self, raw: Option<Id>) -> Receipt {
         let after = &self.after;
-        let (task, session, guard) = (self.task(), self.session(), self.outcome.guard.as_ref());
+        let task = self.task();
+        let session = self.session();
+        let guard = self.outcome.guard.as_ref();
         let node = tree::find(&after.tree, &task.node);
         let prompt = self.prompt.as_ref();
         let verdict = &self.outcome.verdict;
@@ -334,7 +336,9 @@ impl<'a> Settlement<'a> {
     }
 
     fn meta(&self, entries: &[JournalEntry], commit: Option<Id>) -> IterationMeta {
-        let (task, session, after) = (self.task(), self.session(), &self.after);
+        let task = self.task();
+        let session = self.session();
+        let after = &self.after;
         let guard = self.outcome.guard.as_ref();
         let now = clock::now();
         IterationMeta {

@@ -274,7 +274,8 @@ fn remember_settings(queue: &RepoQueue, run: &str, text: &str) -> Result<(), Pre
 fn refresh_stop_reason(queue: &mut RepoQueue, id: &str, before: &BranchTip) -> Result<(), PrepareError> {
     let Some(run) = queue.find_run(id).filter(|run| run.state.is_over()).cloned() else { return Ok(()) };
     let Some(after) = BranchTip::read_tip(&queue.store, &run)? else { return Ok(()) };
-    let (before, after) = (before.loaded.run_inputs(&run.uncommitted), after.loaded.run_inputs(&run.uncommitted));
+    let before = before.loaded.run_inputs(&run.uncommitted);
+    let after = after.loaded.run_inputs(&run.uncommitted);
     let Some(reason) = run::reason_after_change(&before, &after) else { return Ok(()) };
     queue.store_step(RunRecord { reason: Some(reason), ..run.clone() }.into())?;
     Ok(())

@@ -125,7 +125,8 @@ fn describe_moved_history(context: &RunContext, report: &RestoreReport) -> Strin
 /// Refuses submodules that are no longer at the commits that the base names: the run would begin with other code than its
 /// base, and git does not put their files back.
 fn refuse_moved_submodules(context: &RunContext, loaded: &CommittedState) -> Result<(), PrepareError> {
-    let (repository, from) = (context.repository()?, loaded.commit);
+    let repository = context.repository()?;
+    let from = loaded.commit;
     if repository.head()?.commit() == Some(from) && context.scan_changes()?.is_empty() {
         return Ok(());
     }

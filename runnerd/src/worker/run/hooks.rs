@@ -52,7 +52,8 @@ pub(crate) fn publish_questions(
     });
     let questions: Vec<QuestionView> =
         questions.unwrap_or_default().into_iter().map(|new| question_view(new, context)).collect();
-    let (mut file, iteration) = (worker.queue.file.clone(), format!("{}/{:04}", task.run, task.iter));
+    let mut file = worker.queue.file.clone();
+    let iteration = format!("{}/{:04}", task.run, task.iter);
     let Some(run) = worker.queue.find_run(&task.run).cloned().filter(|_| !questions.is_empty()) else { return };
     worker.queue.publish_event(&task.run, Some(task.iter), EventKind::Questions { asked: questions.clone() });
     if file.hooks.asked.as_ref() == Some(&iteration) {
@@ -149,7 +150,8 @@ impl HookCall {
     /// Runs the program to its end, and reports to the owner of the queue.
     async fn run(self, owner: tokio::sync::mpsc::WeakSender<WorkerMessage>, stop: CancellationToken) {
         let Self { event, spec, log, launcher } = self;
-        let (mark, lock) = (spec.mark.clone(), spec.lock.clone());
+        let mark = spec.mark.clone();
+        let lock = spec.lock.clone();
         let failure = match runner_process::run_program(&launcher, spec, &stop).await {
             Ok(mut report) => {
                 runner_process::wait_until_gone(&mark, &lock, report.still_alive.take()).await;

@@ -69,7 +69,8 @@ fn create_worker(deps: WorkerDeps, store: RepoStore, file: Option<RepoFile>) -> 
     let frozen = file.is_none();
     let file = file.unwrap_or_else(|| RepoFile::placeholder(store.id().to_owned()));
     let (sender, mailbox) = mpsc::channel(MAILBOX_CAPACITY);
-    let (id, source) = (file.id.clone(), file.source.clone().map(Arc::new));
+    let id = file.id.clone();
+    let source = file.source.clone().map(Arc::new);
     let containment = deps.launcher.capabilities().level();
     let run = run::current_run(&file.runs).map(|run| snapshot::blank_view(run, containment));
     let repo = snapshot::repo_view(&file, None);
@@ -92,7 +93,8 @@ fn create_worker(deps: WorkerDeps, store: RepoStore, file: Option<RepoFile>) -> 
     };
     let mut queue = RepoQueue::new(store, file, io);
     queue.is_frozen = frozen;
-    let (drain, shutdown) = (deps.drain.clone(), deps.shutdown.clone());
+    let drain = deps.drain.clone();
+    let shutdown = deps.shutdown.clone();
     (
         WorkerHandle { id, source, mailbox: sender, status: status_receiver, known_runs, drain, shutdown },
         RepoWorker { queue, deps, unfinished_journal: None, failed_turns: 0, bug: None, hook: None },

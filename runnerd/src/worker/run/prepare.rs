@@ -102,7 +102,8 @@ async fn finish_preparation(
 
 /// Performs the next step of a beginning, which is recorded before the one after it.
 fn perform_step(worker: &mut RepoWorker, run: &RunRecord, step: &RunPreparation) -> Result<RunEvent, PrepareError> {
-    let (context, previous) = (worker.run_context(run)?, worker.previous_run(&run.id));
+    let context = worker.run_context(run)?;
+    let previous = worker.previous_run(&run.id);
     block_in_place(|| {
         Ok(match step {
             RunPreparation::SettleId(words) => {

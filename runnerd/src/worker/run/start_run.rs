@@ -333,7 +333,8 @@ fn read_state_file(layout: &Layout) -> Result<RunState, PrepareError> {
 }
 
 fn read_config_file(repository: &Repository) -> Result<RepoConfig, PrepareError> {
-    let (text, path) = (read_config_text(repository)?, repository.work_dir().join(Layout::CONFIG));
+    let text = read_config_text(repository)?;
+    let path = repository.work_dir().join(Layout::CONFIG);
     runner_config::parse(&text, &path).map_err(|error| PrepareError::from_file_error(&error))
 }
 

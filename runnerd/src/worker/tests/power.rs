@@ -70,7 +70,8 @@ fn env_number(name: &str, default: u64) -> u64 {
 /// With an injected mistake it ends at the first violation, unless `STATES` is given.
 fn enumerate_crashes(mistakes: InjectedMistakes, states: u64) -> RecoveryTally {
     let is_whole = mistakes == InjectedMistakes::default() || env::var_os("STATES").is_some();
-    let (first_seed, states) = (env_number("SEED", 1), env_number("STATES", states));
+    let first_seed = env_number("SEED", 1);
+    let states = env_number("STATES", states);
     let mut seen = RecoveryTally::default();
     let begun = SimulatedMachine::new(mistakes);
     let total = seen.recover_machine(&begun.fork(), &|| "undisturbed".into());

@@ -215,7 +215,8 @@ pub fn node_ref(loaded: &CommittedState, leaf: &protocol::tree::Node) -> NodeRef
 
 /// Returns the last iterations, newest first, as far as their commits can be read.
 fn recent_iterations(repository: &Repository, run: &str, tip: Id) -> Vec<IterationView> {
-    let (mut views, mut chain) = (Vec::new(), RunnerChain::default());
+    let mut views = Vec::new();
+    let mut chain = RunnerChain::default();
     let read = repository.visit_first_parents(&tip, MAX_COMMITS, |commit| {
         views.extend(chain.next_runner_commit(&commit).and_then(|found| iteration_view(run, found, &commit)));
         views.len() >= MAX_RECENT

@@ -56,7 +56,9 @@ impl UsageTotals {
         repository: &Repository,
         tip: Id,
     ) -> Result<Option<(Vec<IterationView>, bool)>, GitError> {
-        let (mut views, mut next, mut scanned) = (Vec::new(), Some(tip), 0);
+        let mut views = Vec::new();
+        let mut next = Some(tip);
+        let mut scanned = 0;
         let mut chain = RunnerChain::default();
         while let Some(from) = next.filter(|_| scanned < MAX_COMMITS) {
             let batch = repository.first_parents(&from, BATCH_SIZE)?;

@@ -55,7 +55,8 @@ fn iteration_spans(repo: &RepoView, iteration: &IterationView) -> Vec<Span> {
     };
     let mut begin = start;
     let phases = iteration.phases.iter().zip(0_usize..).map(|(PhaseTime { phase, duration_ms }, at)| {
-        let (from, to) = (begin, begin.saturating_add(to_nanoseconds(*duration_ms)).min(end));
+        let from = begin;
+        let to = begin.saturating_add(to_nanoseconds(*duration_ms)).min(end);
         begin = to;
         Span {
             trace_id: trace_id.clone(),
@@ -154,7 +155,8 @@ mod tests {
     use crate::text::samples;
 
     fn spans() -> Vec<Span> {
-        let (repo, run) = (samples::repo(), samples::run());
+        let repo = samples::repo();
+        let run = samples::run();
         let phases = [(PhaseName::Brief, 1_000), (PhaseName::Work, 40_000), (PhaseName::Guard, 30_000)];
         let phases = phases.map(|(phase, duration_ms)| PhaseTime { phase, duration_ms }).to_vec();
         let usage = UsageTotal { input_tokens: Some(5), cached_tokens: Some(7), ..UsageTotal::default() };

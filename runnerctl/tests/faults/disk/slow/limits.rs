@@ -44,7 +44,8 @@ fn row_43_file_that_may_not_grow_is_an_error_and_no_death() {
     let daemon = course.home.daemon_with_limits("ulimit -f 1");
     let other = course.home.repo("other");
     other.commit_config(&Config::new(&[&other.script().agent_program()], &["true"]));
-    let (long, state) = ("Do it. ".repeat(1000), course.home.state().display().to_string());
+    let long = "Do it. ".repeat(1000);
+    let state = course.home.state().display().to_string();
     assert_explains(&course.home.ctl_in(&other, &["start", "--yes", "-m", &long]), &["File too large", &state]);
     course.home.ctl_in(&course.repo, &["status"]).exits(0);
     assert!(daemon.stop().success(), "it lives until it is asked to end");

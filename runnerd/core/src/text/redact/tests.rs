@@ -11,7 +11,8 @@ fn secrets(variables: &[(&str, &str)]) -> Secrets {
 }
 
 fn redact_stream(secrets: &Secrets, parts: &[&[u8]]) -> Vec<u8> {
-    let (mut stream, mut out) = (secrets.stream(), Vec::new());
+    let mut stream = secrets.stream();
+    let mut out = Vec::new();
     for part in parts {
         stream.push(part, &mut out);
         assert!(stream.held_len() < secrets.max_spelling_len().max(1), "it holds back more than a secret");

@@ -45,7 +45,8 @@ pub(super) fn to_plain_text(text: &str, limit: usize) -> String {
 impl<'t> TokenList<'t> {
     /// Splits a text into tokens.
     pub(super) fn tokenize(text: &'t str) -> Self {
-        let (mut placed, mut at) = (Vec::new(), 0);
+        let mut placed = Vec::new();
+        let mut at = 0;
         while let Some(first) = text[at..].chars().next() {
             let run = |is: fn(char) -> bool| text[at..].find(|c| !is(c)).map_or(text.len(), |length| at + length);
             let end = match first {

@@ -131,7 +131,8 @@ fn compound_start(tokens: &TokenList<'_>, last: usize) -> usize {
 
 /// Reads numbers with units.
 fn parse_with_units(mut cursor: TokenCursor<'_>) -> Option<(i64, usize)> {
-    let (mut millis, mut end) = (None::<i64>, cursor.at());
+    let mut millis = None::<i64>;
+    let mut end = cursor.at();
     for _ in 0..MAX_PARTS {
         let Some(part) = parse_part(&mut cursor) else { break };
         millis = Some(millis.unwrap_or(0).checked_add(part)?);

@@ -13,14 +13,16 @@ const COUNTED: [&str; 7] = ["attempt", "attempts", "budget", "count", "limit", "
 
 /// Returns whether words about waiting precede the next token in the same sentence.
 pub(super) fn follows_anchor(cursor: TokenCursor<'_>) -> bool {
-    let (tokens, at) = (cursor.tokens(), cursor.at());
+    let tokens = cursor.tokens();
+    let at = cursor.at();
     let nearest = (at.saturating_sub(REACH)..at).rev().take_while(|near| !ends_sentence(tokens, *near));
     nearest.into_iter().any(|near| is_anchor(tokens, near))
 }
 
 /// Returns whether words about waiting follow a time, which ends at `end`, in the same sentence.
 pub(super) fn precedes_anchor(cursor: TokenCursor<'_>, end: usize) -> bool {
-    let (tokens, at) = (cursor.tokens(), cursor.at());
+    let tokens = cursor.tokens();
+    let at = cursor.at();
     let is_place = |word: &str| ["at", "by", "from", "on"].iter().any(|place| word.eq_ignore_ascii_case(place));
     let begins = at.checked_sub(1).and_then(|before| tokens.get(before));
     matches!(begins, Some(Token::Word(word)) if is_place(word)) && has_anchor_near(tokens, end)

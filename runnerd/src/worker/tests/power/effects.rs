@@ -169,7 +169,8 @@ impl ScriptedEffects {
     }
 
     fn settle(&self, outcome: &IterationOutcome) -> Result<IterationEvent, EffectTrouble> {
-        let (machine, iter) = (&self.machine, outcome.work.task.iter);
+        let machine = &self.machine;
+        let iter = outcome.work.task.iter;
         let head = machine.read_head()?;
         let parent = self.save_note(&format!("r-{iter:04}-upon"), &head)?;
         let commit = if head == parent {

@@ -170,7 +170,9 @@ impl SimulatedMachine {
         let text = self.read_object(id)?;
         let mut parts = text.split(' ');
         let mut next = || parts.next().unwrap_or_default().to_owned();
-        let (parent, iter, blob) = (next(), next().parse().map_err(|_| "a commit is damaged")?, next());
+        let parent = next();
+        let iter = next().parse().map_err(|_| "a commit is damaged")?;
+        let blob = next();
         Ok(SimulatedCommit { parent, iter, work: self.read_object(&blob)? })
     }
 
