@@ -155,12 +155,12 @@ fn overlay_files(overlay: &Path, folder: &Path) -> Result<(), EvalError> {
                 Some(false) => fs::remove_file(&target),
                 None => Ok(()),
             };
-            let made = cleared.and_then(|()| match (remaining, is_dir) {
+            let result = cleared.and_then(|()| match (remaining, is_dir) {
                 (0, _) => copy_entry(&file, &target),
                 (_, Some(true)) => Ok(()),
                 _ => fs::create_dir(&target),
             });
-            made.map_err(|error| EvalError::file("laying over", &target, &error))?;
+            result.map_err(|error| EvalError::file("laying over", &target, &error))?;
         }
     }
     Ok(())

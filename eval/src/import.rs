@@ -110,11 +110,11 @@ impl TaskImporter<'_> {
         let folder = self.args.to.join(&id);
         fs::rename(unfinished.path(), &folder).map_err(|error| EvalError::file("naming", &folder, &error))?;
         // A case that does not parse is not left behind.
-        let made = parse(&text, &file).and_then(|_| write_durably(&file, text.as_bytes()));
-        if made.is_err() {
+        let result = parse(&text, &file).and_then(|_| write_durably(&file, text.as_bytes()));
+        if result.is_err() {
             let _ = fs::remove_dir_all(&folder);
         }
-        made.map_err(|fault| ImportFailure::InvalidLine(fault.to_string()))?;
+        result.map_err(|fault| ImportFailure::InvalidLine(fault.to_string()))?;
         Ok(id)
     }
 

@@ -121,12 +121,14 @@ pub enum EventKind {
     /// Files that the agent changed contain secrets; they are committed unchanged.
     Secrets {
         /// The files, and the variables with the secrets.
-        seen: Vec<SecretFinding>,
+        #[serde(rename = "seen")]
+        files: Vec<SecretFinding>,
     },
     /// A session has asked a question.
     Questions {
         /// The new open questions.
-        asked: Vec<QuestionView>,
+        #[serde(rename = "asked")]
+        questions: Vec<QuestionView>,
     },
     /// Output of the agent or the guard, only on request.
     Output {

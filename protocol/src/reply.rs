@@ -126,7 +126,8 @@ pub struct SigningKeyReply {
     /// The line for git's file of allowed signers.
     pub signer: String,
     /// Whether the key was created by this request.
-    pub made: bool,
+    #[serde(rename = "made")]
+    pub is_new: bool,
 }
 
 /// `note.add`, `question.answer`, `tree.add`, `tree.retry`, `tree.edit`, `guard.accept`, and within `config.set`: a person's request, acknowledged.

@@ -37,8 +37,8 @@ async fn write_file(args: &Args, to: &Path) -> Result<(), ErrorReply> {
     // No requests are possible: there is no port.
     let keys = new_keys(0, args)?;
     let apps = App::open(args, &keys, &CancellationToken::new()).await;
-    let made = export(&apps[0], to, args).await?;
-    let text = if args.json { to_json(&made) } else { made.cuts.join("\n") };
+    let summary = export(&apps[0], to, args).await?;
+    let text = if args.json { to_json(&summary) } else { summary.cuts.join("\n") };
     print_line(&mut io::stdout(), &text).map_err(|error| startup_error("saying what was written", &error, None))
 }
 

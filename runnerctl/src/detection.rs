@@ -48,7 +48,7 @@ pub(crate) struct Asker<'a> {
     pub(crate) ui: &'a Ui,
     /// Whether the user has agreed up front.
     pub(crate) yes: bool,
-    /// Whether the command goes on with the defaults if the user declines.
+    /// Whether the command continues with the defaults if the user declines.
     pub(crate) is_optional: bool,
 }
 
@@ -120,11 +120,11 @@ fn detect_guard(facts: &RepositoryFacts) -> Option<DetectedSetting> {
 /// Returns the agent that can work and is logged in, else the first that can work and may be; with its version and
 /// whether it is logged in.
 pub(crate) fn find_fit_agent(agents: &[AgentFacts]) -> Option<(&AgentFacts, String, bool)> {
-    let version = |facts: &AgentFacts, wanted: Option<bool>| match &facts.fitness {
-        AgentFitness::Fit { version, login, .. } if *login == wanted => Some(version.clone().unwrap_or_default()),
+    let version = |facts: &AgentFacts, login_state: Option<bool>| match &facts.fitness {
+        AgentFitness::Fit { version, login, .. } if *login == login_state => Some(version.clone().unwrap_or_default()),
         AgentFitness::Fit { .. } | AgentFitness::Unfit { .. } | AgentFitness::Unknown { .. } => None,
     };
-    let find = |wanted: Option<bool>| agents.iter().find_map(|facts| Some((facts, version(facts, wanted)?)));
+    let find = |login_state: Option<bool>| agents.iter().find_map(|facts| Some((facts, version(facts, login_state)?)));
     let logged_in = find(Some(true)).map(|(facts, version)| (facts, version, true));
     logged_in.or_else(|| find(None).map(|(facts, version)| (facts, version, false)))
 }

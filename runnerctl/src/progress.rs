@@ -73,12 +73,12 @@ impl RunProgress {
             EventKind::Reverted { paths } => vec![notice_line(&format!("put back: {}", paths.join(", ")))],
             EventKind::Refs { moved } => vec![notice_line(&format!("moved: {}", moved.join(", ")))],
             EventKind::Refused { method, pid } => vec![notice_line(&describe_refusal(method, *pid))],
-            EventKind::Secrets { seen } => vec![notice_line(&describe_secrets(seen))],
-            EventKind::Questions { asked } => {
+            EventKind::Secrets { files } => vec![notice_line(&describe_secrets(files))],
+            EventKind::Questions { questions } => {
                 let line = |new: &QuestionView| {
                     notice_line(&format!("asked: {} (runnerctl answer {} TEXT)", new.text, new.id))
                 };
-                asked.iter().map(line).collect()
+                questions.iter().map(line).collect()
             }
             EventKind::Warning { message } => vec![notice_line(message)],
             EventKind::Stopping => {
@@ -188,8 +188,8 @@ fn transient_line(iter: u32, phase: PhaseName, node: Option<&str>, elapsed_ms: u
 }
 
 /// Returns a sentence about files that contain secrets.
-pub(crate) fn describe_secrets(seen: &[SecretFinding]) -> String {
-    let files: Vec<String> = seen.iter().map(|seen| format!("{} ({})", seen.path, seen.variable)).collect();
+pub(crate) fn describe_secrets(files: &[SecretFinding]) -> String {
+    let files: Vec<String> = files.iter().map(|file| format!("{} ({})", file.path, file.variable)).collect();
     format!("secrets were committed: {}", files.join(", "))
 }
 

@@ -391,8 +391,8 @@ fn used_run_ids(repository: &Repository) -> Result<BTreeSet<String>, ErrorData> 
 
 /// Returns the stem of a new run's id: the first words of its goal, else what the commit that is checked out is called.
 fn choose_id_stem(repository: &Repository, goal: Option<&Goal>) -> Result<String, ErrorData> {
-    let made = goal.and_then(Goal::headline).and_then(|title| id_from_title(&title));
-    made.map_or_else(|| Ok(format!("run-{}", find_head_commit(repository)?.short(8))), Ok)
+    let id = goal.and_then(Goal::headline).and_then(|title| id_from_title(&title));
+    id.map_or_else(|| Ok(format!("run-{}", find_head_commit(repository)?.short(8))), Ok)
 }
 
 fn read_branch_config(repository: &Repository, run: &str) -> Result<RepoConfig, ErrorData> {

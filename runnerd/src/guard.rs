@@ -133,7 +133,7 @@ fn guard_end(report: &ProgramReport, output: &[u8]) -> GuardEnd {
 fn with_reports(end: GuardEnd, watch: &ReportWatch) -> GuardEnd {
     match watch.read_results() {
         Ok(results) => GuardEnd { tests: Some(results), ..end },
-        // Before a red guard comes to its tests, there are no reports.
+        // A guard that fails before its tests writes no reports.
         Err(_) if end.outcome() != GuardOutcome::Pass => GuardEnd { tests: None, ..end },
         Err(fault) => GuardEnd { tests: None, report_fault: Some(fault), ..end },
     }

@@ -238,12 +238,12 @@ mod tests {
         // Left by a daemon that died while it created it.
         fs::create_dir_all(home.path().join("private.new/repos")).unwrap();
         fs::write(home.path().join("private.new/key"), "half").unwrap();
-        let made = open_state_dir(home.path()).unwrap();
+        let created = open_state_dir(home.path()).unwrap();
         let found = open_state_dir(home.path()).unwrap();
-        assert_eq!(made.key().to_text(), found.key().to_text());
+        assert_eq!(created.key().to_text(), found.key().to_text());
         let bits = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((bits(made.folder()), bits(&made.folder().join(KEY))), (0o700, 0o600));
-        assert_eq!(made.folder(), home.path().join(PRIVATE_DIR));
+        assert_eq!((bits(created.folder()), bits(&created.folder().join(KEY))), (0o700, 0o600));
+        assert_eq!(created.folder(), home.path().join(PRIVATE_DIR));
         assert!(!home.path().join("private.new").exists());
     }
 

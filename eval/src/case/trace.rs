@@ -83,30 +83,30 @@ fn collect_value(value: &Spanned<DeValue<'_>>, path: Vec<String>, marks: &mut Ve
 mod tests {
     use super::*;
 
-    fn trace_text<'a>(case: &'a str, made: &str, at: (usize, usize)) -> Option<&'a str> {
-        trace_to_case(case, GeneratedPosition { section: "config", generated: made, position: at })
+    fn trace_text<'a>(case: &'a str, config: &str, at: (usize, usize)) -> Option<&'a str> {
+        trace_to_case(case, GeneratedPosition { section: "config", generated: config, position: at })
             .map(|span| &case[span])
     }
 
     #[test]
     fn a_key_and_a_value_are_found_however_the_case_is_laid_out() {
-        let made = "max_iteration = 3\n[guard]\ncommand = [\"a\", 7]\n";
+        let config = "max_iteration = 3\n[guard]\ncommand = [\"a\", 7]\n";
         for case in [
             "[config]\nmax_iteration = 3\n[config.guard]\ncommand = [\"a\", 7]\n",
             "[config.guard]\ncommand = ['a', 7]\n[config]\nmax_iteration = 3\n",
             "config = { max_iteration = 3, guard.command = [\"a\", 7] }\n",
         ] {
-            assert_eq!(trace_text(case, made, (1, 1)), Some("max_iteration"), "{case}");
-            assert_eq!(trace_text(case, made, (1, 17)), Some("3"), "{case}");
-            assert_eq!(trace_text(case, made, (2, 2)), Some("guard"), "{case}");
-            assert_eq!(trace_text(case, made, (3, 17)), Some("7"), "{case}");
+            assert_eq!(trace_text(case, config, (1, 1)), Some("max_iteration"), "{case}");
+            assert_eq!(trace_text(case, config, (1, 17)), Some("3"), "{case}");
+            assert_eq!(trace_text(case, config, (2, 2)), Some("guard"), "{case}");
+            assert_eq!(trace_text(case, config, (3, 17)), Some("7"), "{case}");
         }
     }
 
     #[test]
     fn what_does_not_stand_in_the_case_is_not_found_there() {
-        let made = "[executor]\nkind = \"other\"\n";
-        assert_eq!(trace_text("[config.executor]\nkind = \"codex\"\n", made, (2, 8)), None);
-        assert_eq!(trace_text("[config]\n", made, (2, 1)), None);
+        let config = "[executor]\nkind = \"other\"\n";
+        assert_eq!(trace_text("[config.executor]\nkind = \"codex\"\n", config, (2, 8)), None);
+        assert_eq!(trace_text("[config]\n", config, (2, 1)), None);
     }
 }

@@ -66,8 +66,8 @@ fn describe_cell(cell: &Cell) -> String {
     };
     let count = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
     let read = cell.usage.input_tokens.map(|tokens| tokens + cell.usage.cached_tokens.unwrap_or(0));
-    let kept = if cell.kept { ", kept" } else { "" };
-    format!("{decision}{expected} ({}+{} tokens{kept})", count(read), count(cell.usage.output_tokens))
+    let suffix = if cell.kept { ", kept" } else { "" };
+    format!("{decision}{expected} ({}+{} tokens{suffix})", count(read), count(cell.usage.output_tokens))
 }
 
 #[cfg(test)]

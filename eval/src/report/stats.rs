@@ -260,7 +260,8 @@ mod tests {
                 && is_near(corrected_quantile(20), 3.02334)
         );
         let pair = [(Rate::from_counts(48, 80).expect("a rate"), Rate::from_counts(56, 70).expect("a rate"))];
-        let (one, many) = (rate_difference(&pair, 1).expect("one"), rate_difference(&pair, 20).expect("one"));
+        let one = rate_difference(&pair, 1).expect("one");
+        let many = rate_difference(&pair, 20).expect("one");
         assert!(!one.within_chance && many.within_chance && many.low < one.low && many.high > one.high);
         assert!(many.more_runs.is_some());
     }

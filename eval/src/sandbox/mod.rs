@@ -45,8 +45,8 @@ impl Sandbox {
             Self { _lock: lock_folder(&folder).map_err(|error| EvalError::file("locking", &folder, &error))?, folder };
         for name in ["bin", "home", "state", "run", "config", "work", "tmp", "logs"] {
             let path = lab.path(name);
-            let made = DirBuilder::new().mode(0o700).create(&path);
-            made.map_err(|error| EvalError::file("making the directory", &path, &error))?;
+            let result = DirBuilder::new().mode(0o700).create(&path);
+            result.map_err(|error| EvalError::file("making the directory", &path, &error))?;
         }
         let git = "[user]\n\tname = runner-eval\n\temail = runner-eval@localhost\n[init]\n\tdefaultBranch = main\n";
         lab.write("home/.gitconfig", git)?;
@@ -171,10 +171,8 @@ mod tests {
 
     #[test]
     fn what_lives_or_is_no_lab_is_not_swept_away() {
-        let (stranger, lab) = (
-            tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir().expect("a folder"),
-            Sandbox::create().expect("makes"),
-        );
+        let stranger = tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir().expect("a folder");
+        let lab = Sandbox::create().expect("makes");
         Sandbox::sweep_dead();
         assert!(stranger.path().exists() && lab.folder().exists());
         let left = lab.folder().to_owned();

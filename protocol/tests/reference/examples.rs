@@ -200,7 +200,7 @@ fn daemon() -> Vec<Example> {
             &SigningKeyReply {
                 file: WirePath("/home/me/.local/state/runnerd/private/signing/key".into()),
                 signer: "runnerd@night namespaces=\"git\" ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKxuFQ".into(),
-                made: true,
+                is_new: true,
             },
         ),
     ]
@@ -282,7 +282,7 @@ fn runs() -> Vec<Example> {
         confirmed: false,
         env: caller(),
     };
-    let made = CreatedWorkspace {
+    let created = CreatedWorkspace {
         path: workspace(),
         base: FROM.into(),
         not_taken: vec!["notes.txt".into()],
@@ -294,7 +294,7 @@ fn runs() -> Vec<Example> {
         run: isolated,
         ahead: 0,
         resumed: false,
-        workspace: Some(made),
+        workspace: Some(created),
         from: Some("main".into()),
         back: Some("main".into()),
         detached: None,

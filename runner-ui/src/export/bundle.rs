@@ -85,14 +85,14 @@ pub(super) fn excerpt(ends: &TextEnds, head_only: bool) -> (String, u64) {
     loop {
         let first = whole_lines_of_head(&ends.head[..take.min(ends.head.len())]);
         let last = if head_only { &[] } else { whole_lines_of_tail(&tail[tail.len().saturating_sub(take)..]) };
-        let kept = (first.len() + last.len()) as u64;
+        let length = (first.len() + last.len()) as u64;
         let head = String::from_utf8_lossy(first);
         let tail = String::from_utf8_lossy(last);
         let line_end = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
-        let missing = ends.size.saturating_sub(kept);
+        let missing = ends.size.saturating_sub(length);
         let text = format!("{head}{line_end}[{missing} bytes are left out of this file]\n{tail}");
         if to_embedded_json(&text).len() <= MAX_TEXT_BYTES || take == 0 {
-            return (text, kept);
+            return (text, length);
         }
         take /= 2;
     }
@@ -140,10 +140,10 @@ mod tests {
     fn a_text_that_fits_is_whole_and_of_a_long_one_both_ends_are_there() {
         assert_eq!(excerpt(&whole_text("one\ntwo"), false), ("one\ntwo".into(), 7));
         let long = (0..200_000).map(|line| format!("line {line}\n")).collect::<Vec<_>>().concat();
-        let (text, kept) = excerpt(&whole_text(&long), false);
-        assert!(to_embedded_json(&text).len() <= MAX_TEXT_BYTES && kept > (MAX_TEXT_BYTES / 4) as u64, "{kept}");
+        let (text, length) = excerpt(&whole_text(&long), false);
+        assert!(to_embedded_json(&text).len() <= MAX_TEXT_BYTES && length > (MAX_TEXT_BYTES / 4) as u64, "{length}");
         assert!(text.starts_with("line 0\n") && text.ends_with("\nline 199999\n"));
-        let missing = format!("\n[{} bytes are left out of this file]\nline ", long.len() as u64 - kept);
+        let missing = format!("\n[{} bytes are left out of this file]\nline ", long.len() as u64 - length);
         assert!(text.contains(&missing));
         let (diff, _) = excerpt(&whole_text(&long), true);
         assert!(diff.starts_with("line 0\n") && diff.ends_with(" bytes are left out of this file]\n"));
@@ -152,8 +152,8 @@ mod tests {
     #[test]
     fn a_text_that_grows_as_it_is_written_is_cut_by_what_it_takes_there() {
         for hostile in ["<", "\u{1b}", "\u{fffd}", "ü"] {
-            let (text, kept) = excerpt(&whole_text(&hostile.repeat(MAX_TEXT_BYTES)), false);
-            assert!(to_embedded_json(&text).len() <= MAX_TEXT_BYTES && kept > 0, "{hostile:?}: {kept}");
+            let (text, length) = excerpt(&whole_text(&hostile.repeat(MAX_TEXT_BYTES)), false);
+            assert!(to_embedded_json(&text).len() <= MAX_TEXT_BYTES && length > 0, "{hostile:?}: {length}");
         }
     }
 }

@@ -105,12 +105,12 @@ impl ExportedRun {
         let ends = ends.map_err(|error| {
             ApiProblem::fault(format!("reading {name} of iteration {}: {error}", iteration_title(iter)))
         })?;
-        let (text, kept) = excerpt(&ends, matches!(log, LogStream::Diff));
-        let shortened = (kept < ends.size).then(|| Shortened {
+        let (text, length) = excerpt(&ends, matches!(log, LogStream::Diff));
+        let shortened = (length < ends.size).then(|| Shortened {
             iter: iteration_title(iter),
             text: name.into(),
             bytes: ends.size,
-            kept,
+            kept: length,
         });
         Ok(Some(BundlePiece::Text(format!("{}/{name}", iteration_path(iter)), text, shortened)))
     }
@@ -133,8 +133,8 @@ impl ExportedRun {
             let size = to_embedded_json(step).len() + 1;
             remaining.checked_sub(size).map(|left| remaining = left).is_some()
         };
-        let kept = found.steps.iter().rev().take_while(fits).count();
-        found.steps.drain(..found.steps.len() - kept);
+        let length = found.steps.iter().rev().take_while(fits).count();
+        found.steps.drain(..found.steps.len() - length);
         Ok(vec![reply_piece(&format!("{}/activity", iteration_path(iter)), &found)])
     }
 

@@ -124,7 +124,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DaemonArgs) -> Result
 async fn print_signing_key(invocation: &Invocation<'_>, make: bool) -> Result<ExitStatus, Failure> {
     let reply = invocation.connect().await?.client().signing_key(SigningKeyParams { make }).await?;
     invocation.ui.print_answer("signing-key", &reply, |_| sanitize(&reply.signer) + "\n")?;
-    if reply.made {
+    if reply.is_new {
         let file = reply.file.to_string();
         let git = shell::join_args(["git", "config", "--global", "runner.signingKey", &file]);
         let sign = "runnerctl config set git.sign true".to_owned();

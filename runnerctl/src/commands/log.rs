@@ -287,8 +287,8 @@ fn render_summary(reply: &IterationReply, has_record: bool, screen: &Screen) -> 
         let phases: Vec<String> =
             meta.phases.iter().map(|time| format!("{} {}", time.phase, format_duration(time.duration_ms))).collect();
         fact("phases", phases.join(", ").into());
-        for seen in &meta.secrets {
-            fact("secret", format!("the value of {} is in {}", seen.variable, seen.path).into());
+        for file in &meta.secrets {
+            fact("secret", format!("the value of {} is in {}", file.variable, file.path).into());
         }
         for path in &meta.held_back {
             fact("held back", path.into());

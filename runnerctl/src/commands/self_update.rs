@@ -66,9 +66,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: SelfUpdateArgs) -> Re
     let report = UpdateReport { before, to, dry_run };
     invocation.ui.print_answer("self-update", &report, |_| render(&report))?;
     if report.to.is_some() && !dry_run && is_running {
-        invocation
-            .ui
-            .print_note("the daemon of before is still running; to have the new one: runnerctl daemon drain\n");
+        invocation.ui.print_note("the old daemon is still running; to start the new one: runnerctl daemon drain\n");
     }
     Ok(ExitStatus::Success)
 }

@@ -267,7 +267,8 @@ pub(super) fn render_start(reply: &StartReply, screen: &Screen) -> String {
 /// Says what a new run begins from, and how a work tree that goes to its branch comes back.
 fn render_origin(reply: &StartReply, screen: &Screen) -> String {
     let Some(from) = &reply.from else { return String::new() };
-    let (from, is_behind) = (sanitize(from), from.starts_with("runner/"));
+    let is_behind = from.starts_with("runner/");
+    let from = sanitize(from);
     let other = reply.back.as_ref().map(|back| format!("from {0}: --base {0}", sanitize(back)));
     let origin = match (is_behind, reply.ahead) {
         (true, 0) => paint(WARN, &format!("it begins from {from}, on top of that run")),

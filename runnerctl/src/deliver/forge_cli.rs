@@ -101,7 +101,7 @@ fn remove_stale_dirs() {
             continue;
         };
         let is_ours = entry.file_name().to_string_lossy().starts_with(DIR_PREFIX);
-        let is_old = metadata.modified().is_ok_and(|made| made.elapsed().is_ok_and(|age| age > STALE_AFTER));
+        let is_old = metadata.modified().is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > STALE_AFTER));
         if !is_ours || !is_old {
             continue;
         }

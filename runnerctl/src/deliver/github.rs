@@ -171,8 +171,16 @@ mod tests {
     use super::*;
 
     fn listed_pr(number: u64, state: &str, is_cross_repository: bool) -> ListedPr {
-        let (url, title, body) = (format!("https://github.com/o/r/pull/{number}"), String::new(), String::new());
-        ListedPr { number, url, state: state.into(), is_draft: true, title, body, is_cross_repository }
+        let url = format!("https://github.com/o/r/pull/{number}");
+        ListedPr {
+            number,
+            url,
+            state: state.into(),
+            is_draft: true,
+            title: String::new(),
+            body: String::new(),
+            is_cross_repository,
+        }
     }
 
     #[test]

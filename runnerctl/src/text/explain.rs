@@ -40,8 +40,10 @@ impl ExplainPage<'_> {
             let why = summary.reason.as_ref().map(|reason| format!(": {}", render_reason(reason))).unwrap_or_default();
             text += &self.wrap(0, &format!("the run {}{why}", summary.state.predicate()));
         }
-        let told = reply.summary.as_ref().and_then(|summary| summary.reason.as_ref());
-        if next_reason(&reply.next).is_some_and(|next| told.is_some_and(|told| told.message.contains(&next.message))) {
+        let reason = reply.summary.as_ref().and_then(|summary| summary.reason.as_ref());
+        if next_reason(&reply.next)
+            .is_some_and(|next| reason.is_some_and(|reason| reason.message.contains(&next.message)))
+        {
             return text;
         }
         let next = self.describe_next(&reply.next);

@@ -61,9 +61,9 @@ fn render_event<'t>(kind: &EventKind, title: &impl Fn(&str) -> Option<&'t str>) 
             (PLAIN, format!("{leaves_passed}/{leaves_total} tasks pass"))
         }
         EventKind::Commit { commit, subject } => (DIM, format!("commit {} {subject}", short_id(commit))),
-        EventKind::Questions { asked } => {
-            let asked: Vec<String> = asked.iter().map(|new| format!("{} ({})", new.text, new.id)).collect();
-            (HINT, format!("asked: {}", asked.join(", ")))
+        EventKind::Questions { questions } => {
+            let questions: Vec<String> = questions.iter().map(|new| format!("{} ({})", new.text, new.id)).collect();
+            (HINT, format!("asked: {}", questions.join(", ")))
         }
         other => (WARN, render_notice(other)?),
     })
@@ -77,7 +77,7 @@ fn render_notice(kind: &EventKind) -> Option<String> {
         EventKind::Reverted { paths } => format!("put back: {}", paths.join(", ")),
         EventKind::Refs { moved } => format!("moved: {}", moved.join(", ")),
         EventKind::Refused { method, pid } => describe_refusal(method, *pid),
-        EventKind::Secrets { seen } => describe_secrets(seen),
+        EventKind::Secrets { files } => describe_secrets(files),
         EventKind::Warning { message } => message.clone(),
         EventKind::Lagged => "some events were missed; state reloaded".to_owned(),
         EventKind::Stopping => "the daemon is shutting down; runs continue when it starts again".to_owned(),

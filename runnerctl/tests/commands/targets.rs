@@ -48,7 +48,8 @@ fn assert_refused(home: &Home, repo: &Repo, (command, word): (&[&str], &str), (c
     let output = home.ctl_in(repo, &args);
     output.exits(code);
     let reply: Value = serde_json::from_str(&output.stderr).expect("an error is one object");
-    let (text, hint) = (&reply["error"]["message"], &reply["error"]["hint"]);
+    let text = &reply["error"]["message"];
+    let hint = &reply["error"]["hint"];
     assert!(text.as_str().is_some_and(|text| text.contains(message)), "{args:?}: {reply:#}");
     assert!(hint.as_str().is_some_and(|hint| !hint.is_empty()), "{args:?}: {reply:#}");
 }

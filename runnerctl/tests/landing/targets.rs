@@ -247,8 +247,8 @@ fn a_partial_clone_is_told_what_fetches_the_files_that_are_missing() {
     scene.run("a", &[&change_step("one", "1")]).on_main();
     scene.repo.write("shared", "one\ntwo\nthree\nfour\n5\n").commit("Meanwhile");
     scene.git(&["config", "uploadpack.allowFilter", "true"]);
-    let (url, clone) = (format!("file://{}", scene.repo.path().display()), scene.home.path().join("partial"));
-    let clone = clone.display().to_string();
+    let url = format!("file://{}", scene.repo.path().display());
+    let clone = scene.home.path().join("partial").display().to_string();
     scene.git(&["clone", "-q", "--no-local", "--filter=blob:none", &url, &clone]);
     scene.git(&["-C", &clone, "fetch", "-q", "origin", "runner/a:runner/a"]);
     let land = || scene.home.ctl(&["-C", &clone, "land", "a", "--onto", "main", "--unproven", "--yes"]);

@@ -453,7 +453,7 @@ fn forge_people_and_milestones(forge: &BranchForge) {
     let faults = forge.with_json::<RunState>(hand, RUN_STATE, |state| state.stall.count = 0);
     forge.assert_finds("a person who counts", &faults, (Severity::Warning, Rule::Person, "run_state.json: stall"));
     let granted = forge.with_json::<RunState>(resume, RUN_STATE, |state| state.next_iter = 1);
-    forge.assert_finds("a resume that counts anew", &granted, violation(Rule::Milestone, "next_iter"));
+    forge.assert_finds("a resume that resets the count", &granted, violation(Rule::Milestone, "next_iter"));
     let planted = forge.with_json::<TaskTree>(resume, TREE, |tree| node(tree, "c2").title.push_str(", another"));
     forge.assert_finds("a resume that plans", &planted, violation(Rule::Tree, "node c2"));
     let code = forge.with_file((start, true), "one", |_| "1\n".to_owned());

@@ -51,8 +51,8 @@ fn a_shallow_clone_of_any_depth_says_what_it_does_not_see() {
 fn a_partial_clone_is_told_what_brings_the_rest() {
     let play = play_two();
     play.repo.git(&["config", "uploadpack.allowFilter", "true"]);
-    let (url, folder) =
-        (format!("file://{}", repo_path(&play)), play.home.path().join("partial.git").display().to_string());
+    let url = format!("file://{}", repo_path(&play));
+    let folder = play.home.path().join("partial.git").display().to_string();
     play.repo.git(&["clone", "-q", "--bare", "--filter=blob:none", &url, &folder]);
     let unseen = audit(&play, &folder);
     let hint = "git fetch --refetch --no-filter";

@@ -196,7 +196,8 @@ fn a_key_of_the_runners_own_signs_and_no_session_sees_it() {
     assert!(made.exits(0).stderr.contains("git config --global runner.signingKey /"), "{}", made.stderr);
     let key = home.ctl(&["daemon", "signing-key", "--make", "--json"]).exits(0).json();
     assert_eq!(key["made"], false);
-    let (file, signer) = (key["file"].as_str().expect("a path"), key["signer"].as_str().expect("a line"));
+    let file = key["file"].as_str().expect("a path");
+    let signer = key["signer"].as_str().expect("a line");
     assert_eq!(made.stdout.trim_end(), signer);
 
     let repo = home.scripted_repo("one");

@@ -142,12 +142,13 @@ mod tests {
         fs::create_dir_all(person.join(file).parent().unwrap()).unwrap();
         fs::create_dir(&own).unwrap();
         plant(what, &person.join(file));
-        prepare_session_in(kind, (&person, &own), folder.path())
+        prepare_session_in(kind, &person, &own, folder.path())
     }
 
     fn prepare_session_in(
         kind: ExecutorKind,
-        (person, own): (&Path, &Path),
+        person: &Path,
+        own: &Path,
         folder: &Path,
     ) -> Result<Option<bool>, SpawnError> {
         let env = [("HOME".into(), person.into())];
@@ -171,10 +172,10 @@ mod tests {
     fn no_session_writes_into_the_home_of_the_person() {
         let list = |home: &Path| {
             let entries = fs::read_dir(home).unwrap().map(|entry| entry.unwrap());
-            let mut seen: Vec<_> =
+            let mut entries: Vec<_> =
                 entries.map(|entry| (entry.path(), entry.metadata().unwrap().modified().unwrap())).collect();
-            seen.sort();
-            (fs::metadata(home).unwrap().modified().unwrap(), seen)
+            entries.sort();
+            (fs::metadata(home).unwrap().modified().unwrap(), entries)
         };
         for kind in [ExecutorKind::Codex, ExecutorKind::Claude, ExecutorKind::Gemini, ExecutorKind::Opencode] {
             let folder = tempfile::tempdir().unwrap();
@@ -185,7 +186,7 @@ mod tests {
                 fs::create_dir_all(person.join(name)).unwrap();
             }
             let before = list(&person);
-            prepare_session_in(kind, (&person, &own), folder.path()).unwrap();
+            prepare_session_in(kind, &person, &own, folder.path()).unwrap();
             assert_eq!(list(&person), before, "{kind}");
         }
     }

@@ -138,9 +138,11 @@ impl FailureSignature {
 impl ValueMatcher {
     fn matches_value(&self, value: &str) -> bool {
         match self {
-            Self::Equals(wanted) => normalize_text(value) == *wanted,
-            Self::StartsWith(wanted) => normalize_text(value).lines().any(|line| line.trim_start().starts_with(wanted)),
-            Self::Contains(wanted) => normalize_text(value).contains(wanted),
+            Self::Equals(expected) => normalize_text(value) == *expected,
+            Self::StartsWith(expected) => {
+                normalize_text(value).lines().any(|line| line.trim_start().starts_with(expected))
+            }
+            Self::Contains(expected) => normalize_text(value).contains(expected),
             Self::Status(range) => value.trim().parse().is_ok_and(|status| range.contains(&status)),
         }
     }

@@ -86,7 +86,8 @@ pub fn workflow_commands(text: &str, limit: usize) -> Vec<String> {
     // The column of the key whose block follows: the lines of that are commands.
     let mut block = None;
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let (line, words) = (line.trim_end(), line.trim());
+        let words = line.trim();
+        let line = line.trim_end();
         if block.is_some_and(|column| line.len() - words.len() > column) {
             commands.extend((!words.starts_with('#')).then(|| words.to_owned()));
             continue;

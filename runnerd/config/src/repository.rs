@@ -279,18 +279,19 @@ pub fn parse(text: &str, file: &Path) -> Result<RepoConfig, ConfigError> {
         let value = ExecutorKind::Command.as_str();
         let needed = "executor.command".to_owned();
         let problem = |key| ConfigProblem::Requires { key, value, needed };
-        return Err(error_in_section(source, (section, name), problem));
+        return Err(error_in_section(source, section, name, problem));
     }
     if let Some((section, kind)) = find_unusable_effort(&config.executor) {
         let problem = |key| ConfigProblem::NotForKind { key, kind: kind.as_str() };
-        return Err(error_in_section(source, (section, "effort"), problem));
+        return Err(error_in_section(source, section, "effort", problem));
     }
     Ok(config)
 }
 
 fn error_in_section(
     source: ConfigSource<'_>,
-    (section, name): (&str, &str),
+    section: &str,
+    name: &str,
     problem: impl FnOnce(String) -> ConfigProblem,
 ) -> ConfigError {
     let path: Vec<_> = section.split('.').chain([name]).collect();

@@ -432,10 +432,10 @@ fn what_can_match_nothing_is_refused_with_its_place() {
     ];
     for (key, globs, expected) in wrong {
         for glob in globs {
-            let said = parse_refusal(&format!("\n{key} = [\"x\", {glob:?}]"));
+            let refusal = parse_refusal(&format!("\n{key} = [\"x\", {glob:?}]"));
             let column = key.len() + 4;
-            assert!(said.starts_with(&format!("{FILE}:2:{column}: `{key}` must be a list of ")), "{said}");
-            assert!(said.contains(expected), "{said}");
+            assert!(refusal.starts_with(&format!("{FILE}:2:{column}: `{key}` must be a list of ")), "{refusal}");
+            assert!(refusal.contains(expected), "{refusal}");
         }
     }
     for empty in ["executor.model = \" \"", "guard.command = [\" \"]"] {
@@ -575,13 +575,13 @@ fn a_wrong_setting_is_refused_without_a_place() {
 fn settings_are_shown_with_their_origin() {
     let text = "max_iterations = 7\n[executor.plan]\nmodel = \"m\"\n[prices.\"a.b\"]\ninput = 1\noutput = 2\n";
     let settings = list_settings(text, Path::new(FILE)).unwrap();
-    let told = |setting: &SettingEntry| match setting.origin {
+    let origin = |setting: &SettingEntry| match setting.origin {
         ValueOrigin::File { line } => {
             Some(format!("{line}: {} = {}", setting.key, setting.value.as_deref().unwrap_or("off")))
         }
         ValueOrigin::Default => None,
     };
-    let from_file: Vec<_> = settings.iter().filter_map(told).collect();
+    let from_file: Vec<_> = settings.iter().filter_map(origin).collect();
     insta::assert_snapshot!(from_file.join("\n"), @r#"
     1: max_iterations = 7
     3: executor.plan.model = "m"

@@ -335,7 +335,7 @@ pub fn decide(policy: &Policy, phase: Phase, event: IterationEvent) -> Result<Ph
 
         // The guard runs once; if it is cut off, it has no result. Which guards run again is decided there.
         (Phase::Guard { work, earlier, stop }, IterationEvent::GuardEnded(guard)) => {
-            guard_runs::phase_after_guard(policy, work, (earlier, guard), stop)
+            guard_runs::phase_after_guard(policy, work, earlier, guard, stop)
         }
         (Phase::Guard { work, earlier, stop }, IterationEvent::Stop(cause)) => {
             Phase::Guard { work, earlier, stop: first_stop(stop, cause) }

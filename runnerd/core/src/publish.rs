@@ -119,9 +119,9 @@ pub enum PublishHold {
 }
 
 /// Decides the next step; `None` stands for a run without a commit.
-pub fn next_step(seen: Option<&PublishInput>) -> PublishStep {
-    let Some(seen) = seen else { return PublishStep::NotBegun };
-    match seen {
+pub fn next_step(input: Option<&PublishInput>) -> PublishStep {
+    let Some(input) = input else { return PublishStep::NotBegun };
+    match input {
         // What the run did not make is never overwritten, and nothing is sent before a person has looked.
         PublishInput { branch: RefRelation::Foreign, .. } => PublishStep::Hold(PublishHold::ForeignBranch),
         PublishInput { keep_ref: RefRelation::Foreign, .. } => PublishStep::Hold(PublishHold::ForeignKeepRef),

@@ -203,7 +203,7 @@ pub fn decide(run: &RunRecord, event: RunEvent, now: Timestamp) -> Result<RunTra
         }
         (RecordState::Running, RunEvent::ScratchChanged(uncommitted)) => RunRecord { uncommitted, ..run }.into(),
         // A run that a person has cancelled needs no attention.
-        (RecordState::Running, RunEvent::Hold(why)) => match run.asked {
+        (RecordState::Running, RunEvent::Hold(why)) => match run.stop_request {
             Some(StopRequest::Cancel) => apply_stop_request(run, now).into(),
             Some(StopRequest::Pause | StopRequest::Step) | None => hold_run(run, why).into(),
         },
@@ -241,11 +241,11 @@ fn prepare_step(mut run: RunRecord, now: Timestamp) -> RunRecord {
     run.uncommitted.retry_services_now(now);
     let reset = run.state.is_over();
     let resume = run.resume.or(Some(ResumeOrder::merged_with(None, 0, reset)));
-    RunRecord { asked: Some(StopRequest::Step), resume, ..run }
+    RunRecord { stop_request: Some(StopRequest::Step), resume, ..run }
 }
 
 fn apply_stop_request(run: RunRecord, now: Timestamp) -> RunRecord {
-    match run.asked {
+    match run.stop_request {
         Some(StopRequest::Cancel) => {
             let why = cancel_reason(&run);
             end_run(run, RunEnd::Cancelled, why, now)
@@ -292,7 +292,7 @@ fn apply_next_step(run: RunRecord, next: NextStep, now: Timestamp) -> RunRecord 
 /// Waits for a passing obstacle, however long it takes. A run that a person has cancelled ends without what could not
 /// be done, and says so.
 fn apply_blocker(run: RunRecord, blocker: Blocker, now: Timestamp) -> RunTransition {
-    match (blocker.nature, run.asked) {
+    match (blocker.nature, run.stop_request) {
         (_, Some(StopRequest::Cancel)) => {
             let why = cancelled_reason(&run, &blocker);
             RunTransition::from(end_run(run, RunEnd::Cancelled, why, now)).with_effect(RunAction::RemoveJournal)
@@ -318,10 +318,10 @@ fn hold_run(run: RunRecord, why: StopReason) -> RunRecord {
 }
 
 fn pause_run(run: RunRecord, why: StopReason) -> RunRecord {
-    RunRecord { state: RecordState::Paused, reason: Some(why), asked: None, ..run }
+    RunRecord { state: RecordState::Paused, reason: Some(why), stop_request: None, ..run }
 }
 
 fn end_run(mut run: RunRecord, end: RunEnd, why: StopReason, now: Timestamp) -> RunRecord {
     run.uncommitted.outages.clear();
-    RunRecord { state: RecordState::Over { end, at: now }, reason: Some(why), asked: None, ..run }
+    RunRecord { state: RecordState::Over { end, at: now }, reason: Some(why), stop_request: None, ..run }
 }

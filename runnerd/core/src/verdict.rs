@@ -411,7 +411,7 @@ fn no_answer_verdict(case: &JudgeInput<'_>) -> Option<Verdict> {
         SessionEndKind::ContextExceeded { what } => Some(Verdict::Broken(RuleBreach {
             rule: SessionRule::Context,
             at: case.task.node.clone(),
-            seen: what.clone(),
+            details: what.clone(),
         })),
         SessionEndKind::Faulty { kind, what } => Some(Verdict::Fault { kind: *kind, what: what.clone() }),
         SessionEndKind::Cut => Some(Verdict::Interrupted { by: StopCause::Death }),
@@ -431,7 +431,8 @@ pub fn timeout_verdict(policy: &Policy, during: PhaseName) -> Verdict {
 
 fn find_breach(case: &JudgeInput<'_>) -> Option<RuleBreach> {
     let node = &case.task.node;
-    let breach = |rule: SessionRule, seen: &str| Some(RuleBreach { rule, at: node.clone(), seen: seen.to_owned() });
+    let breach =
+        |rule: SessionRule, details: &str| Some(RuleBreach { rule, at: node.clone(), details: details.to_owned() });
     if let Some(what) = &case.finding.history {
         return breach(SessionRule::History, what);
     }
@@ -446,7 +447,7 @@ fn find_breach(case: &JudgeInput<'_>) -> Option<RuleBreach> {
             return Some(RuleBreach {
                 rule: SessionRule::ValidTree,
                 at: ".runner/state/tree.json".to_owned(),
-                seen: first,
+                details: first,
             });
         }
     };

@@ -192,12 +192,12 @@ pub enum GitError {
         path: PathBuf,
     },
     /// An existing reference leaves no room for a new one.
-    #[error("{} is in the way of `{}`: git cannot hold both", describe_ref(standing), short_ref_name(wanted))]
+    #[error("{} is in the way of `{}`: git cannot hold both", describe_ref(existing), short_ref_name(requested))]
     RefConflict {
         /// Full name of the existing reference.
-        standing: String,
+        existing: String,
         /// Full name of the reference that was not created.
-        wanted: String,
+        requested: String,
         /// An unused name that the existing branch could be renamed to.
         free: Option<String>,
         /// The work tree.
@@ -391,8 +391,8 @@ impl Retryable for GitError {
                     shell::join_args(["git", "-C", &common, "worktree", "move", &to, &from])
                 ))
             }
-            Self::RefConflict { standing, free, path, .. } => {
-                Some(ref_conflict_remedy(path, standing, free.as_deref()))
+            Self::RefConflict { existing, free, path, .. } => {
+                Some(ref_conflict_remedy(path, existing, free.as_deref()))
             }
             // What the system refuses for now is not mended by another file.
             Self::PinnedConfigLost { source, .. } => Some(

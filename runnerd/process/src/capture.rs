@@ -113,11 +113,11 @@ impl LogCapture {
         if self.write_error.is_none() {
             self.write_error = self.restore_file().await.err();
         }
-        let kept = match self.write_error {
+        let length = match self.write_error {
             None => self.total - dropped,
             Some(_) => self.file.metadata().await.map_or(0, |file| file.len()).min(self.total),
         };
-        CaptureReport { kept, dropped: self.total - kept, fault: self.write_error }
+        CaptureReport { kept: length, dropped: self.total - length, fault: self.write_error }
     }
 
     /// Writes the log again if the program has removed or replaced its file, as one that cleans the work tree does: what was

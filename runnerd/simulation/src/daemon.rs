@@ -71,7 +71,7 @@ pub(crate) type Left = Option<Vec<u8>>;
 /// What effects have stored for the current iteration.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Live {
-    pub(crate) upon: Option<String>,
+    pub(crate) parent: Option<String>,
     /// The task tree that the session left.
     pub(crate) tree: Option<Left>,
     /// What the rules say about it.
@@ -136,13 +136,13 @@ pub(crate) struct Course {
     /// The justfile that a person accepted last.
     pub(crate) accepted: Option<String>,
     /// What the last end of the run said, until an iteration is settled.
-    pub(crate) said: Option<String>,
+    pub(crate) last_end: Option<String>,
     /// What the last refusal to continue said.
     pub(crate) advised: Option<StopReason>,
     /// The files that undo what a person should not have done.
     pub(crate) amends: Option<Files>,
     /// What the run has covered: verdicts, broken rules, roles, states.
-    pub(crate) seen: BTreeSet<String>,
+    pub(crate) coverage: BTreeSet<String>,
     /// Iterations that were settled.
     pub(crate) settled: u32,
 }
@@ -160,7 +160,7 @@ impl Course {
         let mut course = Self::new(seed, mistake);
         let mut played = course.play_out();
         if seed.is_multiple_of(FORKS) && played.is_ok() && course.fork() {
-            course.seen.insert(FORKED.to_owned());
+            course.coverage.insert(FORKED.to_owned());
             played = course.play_out();
         }
         played.map_err(|why| format!("seed {seed}, {} iterations settled: {why}", course.settled))?;
@@ -193,7 +193,7 @@ impl Course {
         if is_completed || is_enough && self.journal.is_none() {
             return Ok(self.make_amends());
         }
-        self.seen.insert(self.record.state.status().to_string());
+        self.coverage.insert(self.record.state.status().to_string());
         let input = QueueInput { steps: &self.steps, unfinished: self.journal.as_ref().map(|_| self.run) };
         match run::choose_turn(std::slice::from_ref(&self.record), input, self.now) {
             QueueTurn::Run(_) => self.drive_run(false)?,
@@ -428,7 +428,7 @@ impl Course {
             }
             self.settled += 1;
             // The person's action was allowed after all.
-            (self.said, self.amends) = (None, None);
+            (self.last_end, self.amends) = (None, None);
             self.see(&task, verdict);
         }
         let mark = journal.mark.to_string();
@@ -444,15 +444,18 @@ impl Course {
             self.happens(run::RunEvent::ScratchChanged(after))?;
         }
         self.may_die()?;
-        let next =
-            run::decide_next(&tip.run_inputs(&self.record.uncommitted, self.now), Some(verdict), self.record.asked);
+        let next = run::decide_next(
+            &tip.run_inputs(&self.record.uncommitted, self.now),
+            Some(verdict),
+            self.record.stop_request,
+        );
         self.follow(next, run::RunEvent::IterationSettled)
     }
 
     fn see(&mut self, task: &SessionTask, verdict: &Verdict) {
-        self.seen.extend([verdict.name().to_string(), format!("role {}", task.role)]);
+        self.coverage.extend([verdict.name().to_string(), format!("role {}", task.role)]);
         if let Verdict::Broken(breach) = verdict {
-            self.seen.insert(breach.rule.as_str().to_owned());
+            self.coverage.insert(breach.rule.as_str().to_owned());
         }
     }
 
@@ -465,9 +468,9 @@ impl Course {
         self.happens(event(next))?;
         self.is_stopped();
         if let (RecordState::Over { end, .. }, Some(reason)) = (self.record.state, &self.record.reason) {
-            let is_repeated = self.said.as_ref() == Some(&reason.message) && end != RunEnd::Cancelled;
+            let is_repeated = self.last_end.as_ref() == Some(&reason.message) && end != RunEnd::Cancelled;
             promise(!is_repeated, || format!("P13: it was resumed as it said, and says the same again: {reason:?}"))?;
-            self.said = Some(reason.message.clone());
+            self.last_end = Some(reason.message.clone());
         }
         Ok(if goes_on { Then::GoOn } else { Then::Rest })
     }

@@ -48,9 +48,9 @@ pub(crate) fn watched_at<'c>(
 
 /// Returns what a run that begins with these files watches.
 pub(crate) fn watched_from_start(files: &Files, config: &RepoConfig) -> WatchedFiles {
-    let kept = GuardDefinition::new();
+    let accepted = GuardDefinition::new();
     let query = WatchQuery {
-        now: watch_config(config, &kept),
+        now: watch_config(config, &accepted),
         before: None,
         changed: &BTreeSet::new(),
         matches: is_in_definition,

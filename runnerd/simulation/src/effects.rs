@@ -51,7 +51,7 @@ impl Course {
             (
                 Some(IterationEffect::RunGuard | IterationEffect::RunAccepted | IterationEffect::RerunGuard),
                 Phase::Guard { work, earlier, .. },
-            ) => self.guard(work, (is_cut, earlier.green.is_some())),
+            ) => self.guard(work, is_cut, earlier.green.is_some()),
             (Some(IterationEffect::EndGuard), Phase::Guard { work, .. }) => {
                 self.swap_back();
                 let wrote = self.paths_by_guards();
@@ -276,7 +276,7 @@ impl Course {
         self.live.examined.get_or_insert_with(examine).clone()
     }
 
-    fn guard(&mut self, work: &WorkResult, (is_cut, with_accepted): (bool, bool)) -> Lived<IterationEvent> {
+    fn guard(&mut self, work: &WorkResult, is_cut: bool, with_accepted: bool) -> Lived<IterationEvent> {
         let loaded = self.loaded(&work.task)?;
         self.lay_out(&loaded, with_accepted)?;
         self.witness.guards_with(&self.repository.work);
@@ -359,7 +359,7 @@ impl Course {
         let has_changed = !departure.merged_with(&self.departure(&loaded)).paths.is_empty();
         let record = end.tests.as_ref().filter(|_| end.outcome() == GuardOutcome::Pass).map(test_results::first_record);
         let review_required = record.is_some_and(|record| {
-            test_results::is_review_required(&loaded.tests, &record, (loaded.policy.on_change, has_changed))
+            test_results::is_review_required(&loaded.tests, &record, loaded.policy.on_change, has_changed)
         });
         let end = GuardEnd { history, elsewhere, reverted, outside, departure, review_required, ..end };
         Ok(IterationEvent::GuardEnded(end))

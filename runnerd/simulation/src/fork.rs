@@ -40,7 +40,7 @@ impl Course {
         self.repository.restore(&from);
         (self.claim, self.accepted) = (known.claim, known.accepted);
         (self.run, self.record, self.habits) = ("run-2", Self::queued("run-2"), self.lively.clone());
-        (self.journal, self.live, self.amends, self.said) = (None, Live::default(), None, None);
+        (self.journal, self.live, self.amends, self.last_end) = (None, Live::default(), None, None);
         self.changes.clear();
         self.habits.iterations = self.settled + ITERATIONS;
         self.rise();

@@ -81,7 +81,8 @@ fn play_all<T: Send>(seeds: Range<u64>, play: impl Fn(u64) -> T + Sync) -> Vec<T
 fn whatever_happens_in_a_run_every_promise_is_kept_and_the_audit_finds_nothing() {
     let seed = number("SEED", 0);
     let runs = number("RUNS", RUNS);
-    let ends = play_all(seed..seed + runs, |seed| Course::play(seed, None).map(|course| (course.settled, course.seen)));
+    let ends =
+        play_all(seed..seed + runs, |seed| Course::play(seed, None).map(|course| (course.settled, course.coverage)));
     let broken: Vec<&String> = ends.iter().filter_map(|end| end.as_ref().err()).collect();
     let shown: Vec<&str> = broken.iter().take(SHOWN).map(|broken| broken.as_str()).collect();
     assert!(broken.is_empty(), "{} of {runs} runs:\n{}", broken.len(), shown.join("\n\n"));

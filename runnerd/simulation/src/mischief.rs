@@ -89,7 +89,7 @@ impl Course {
         restored.extend_from_slice(&paths);
         restored.sort();
         restored.dedup();
-        self.seen.insert(format!("outside after {}", after.phase));
+        self.coverage.insert(format!("outside after {}", after.phase));
         self.live.outside.insert(after.phase, restored.clone());
         self.may_die()?;
         self.keep_everything(after)?;

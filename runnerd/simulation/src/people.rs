@@ -295,7 +295,7 @@ impl Course {
         if self.ask(request)?.is_ok_and(|effects| effects.contains(&RunAction::AwaitStep)) {
             self.steps.push(self.run.to_owned());
             // `step` does not follow what the end of the run said.
-            self.said = None;
+            self.last_end = None;
         }
         Ok(())
     }

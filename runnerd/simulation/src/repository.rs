@@ -116,9 +116,9 @@ impl Repository {
 
     /// Saves a commit or a blob under a reference.
     pub(crate) fn keep(&mut self, name: &str, id: &str) {
-        let kept = self.refs.entry(name.to_owned()).or_default();
-        if !kept.iter().any(|known| known == id) {
-            kept.push(id.to_owned());
+        let commits = self.refs.entry(name.to_owned()).or_default();
+        if !commits.iter().any(|known| known == id) {
+            commits.push(id.to_owned());
         }
     }
 
@@ -155,12 +155,12 @@ impl Repository {
 
     /// Whether a blob is kept: in the work tree, on the branch since a commit, or by a reference with this name.
     pub(crate) fn keeps(&self, blob: &str, since: &str, name: &str) -> bool {
-        let is_in = |files: &Files| files.values().any(|kept| &*kept.id == blob);
+        let is_in = |files: &Files| files.values().any(|file| &*file.id == blob);
         let referred = self.refs.iter().filter(|(known, _)| known.ends_with(name)).flat_map(|(_, ids)| ids);
-        let kept: Vec<&str> = referred.map(String::as_str).chain([self.tip.as_str()]).collect();
+        let ids: Vec<&str> = referred.map(String::as_str).chain([self.tip.as_str()]).collect();
         is_in(&self.work)
-            || kept.iter().any(|id| self.blobs.contains_key(*id) && *id == blob)
-            || kept.iter().any(|id| self.since(id, since).any(|commit| is_in(&commit.files)))
+            || ids.iter().any(|id| self.blobs.contains_key(*id) && *id == blob)
+            || ids.iter().any(|id| self.since(id, since).any(|commit| is_in(&commit.files)))
     }
 
     /// Returns the commits from one back to another, excluding the latter, newest first.

@@ -39,10 +39,10 @@ impl Course {
     pub(crate) fn settle(&mut self, outcome: &IterationOutcome) -> Lived<Option<String>> {
         let task = &outcome.work.task;
         let loaded = self.loaded(task)?;
-        let base = self.live.upon.get_or_insert_with(|| self.repository.tip.clone()).clone();
+        let base = self.live.parent.get_or_insert_with(|| self.repository.tip.clone()).clone();
         self.may_die()?;
         if outcome.flaky_guard().is_some() {
-            self.seen.insert(format!("flaky {}", outcome.verdict.name()));
+            self.coverage.insert(format!("flaky {}", outcome.verdict.name()));
         }
         let (prompt, notes) = self.prompt(&loaded, task).unzip();
         let facts = TransitionFacts {
@@ -57,9 +57,9 @@ impl Course {
         let after = Mistake::change_after(self.mistake, transition::apply_outcome(&loaded, outcome, &facts), outcome);
         let is_same = |commit: &RunnerCommit| matches!(commit, RunnerCommit::Iteration(receipt) if receipt.iter == task.iter && receipt.from == task.from);
         if self.mistake != Some(Mistake::ForgetCommit)
-            && let Some(made) = self.find_existing(&base, is_same)
+            && let Some(commit) = self.find_existing(&base, is_same)
         {
-            return Ok(Some(made));
+            return Ok(Some(commit));
         }
         if !outcome.leaves_commit() {
             return Ok(None);
@@ -68,16 +68,16 @@ impl Course {
         self.may_die()?;
         self.write(&after)?;
         let receipt = self.receipt((&loaded, prompt), outcome, (&after, raw));
-        let made = self.repository.commit_all(&RunnerCommit::Iteration(Box::new(receipt)).compose());
+        let commit = self.repository.commit_all(&RunnerCommit::Iteration(Box::new(receipt)).compose());
         self.may_die()?;
-        Ok(Some(made))
+        Ok(Some(commit))
     }
 
     /// Returns a commit since `base` that satisfies `matches`, if it was already made.
     fn find_existing(&self, base: &str, matches: impl Fn(&RunnerCommit) -> bool) -> Option<String> {
         let mut commits = self.repository.since(&self.repository.tip, base);
-        let made = commits.find(|commit| RunnerCommit::parse(&commit.message).is_ok_and(|read| matches(&read)));
-        made.map(|commit| commit.id.clone())
+        let commit = commits.find(|commit| RunnerCommit::parse(&commit.message).is_ok_and(|read| matches(&read)));
+        commit.map(|commit| commit.id.clone())
     }
 
     fn write(&mut self, after: &StateAfter) -> Lived<()> {

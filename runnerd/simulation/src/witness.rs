@@ -48,7 +48,7 @@ pub(crate) struct Witness {
     /// Whether code has changed since the claim.
     has_changed: bool,
     /// The agent's answer, once its session is over.
-    said: Option<AnswerStatus>,
+    last_end: Option<AnswerStatus>,
     is_too_large: bool,
     /// The exit code of the last guard.
     pub(crate) guard: Option<i32>,
@@ -110,7 +110,7 @@ impl Witness {
 
     /// Records how a session ended.
     pub(crate) fn note_end(&mut self, how: &SessionEndKind) {
-        self.said = if let SessionEndKind::Answered(answer) = how { Some(answer.status) } else { None };
+        self.last_end = if let SessionEndKind::Answered(answer) = how { Some(answer.status) } else { None };
         self.is_too_large = matches!(how, SessionEndKind::ContextExceeded { .. });
     }
 
@@ -151,10 +151,10 @@ impl Witness {
         let is_receipt = |message: &str| matches!(RunnerCommit::parse(message), Ok(RunnerCommit::Iteration(receipt)) if receipt.from == self.from);
         // A commit by an agent may look like a receipt.
         let own = repository.since(&repository.tip, &self.from).filter(|commit| !self.theirs.contains(&commit.id));
-        let made = own.filter(|commit| is_receipt(&commit.message)).count();
+        let count = own.filter(|commit| is_receipt(&commit.message)).count();
         let is_tip = commit.is_none_or(|commit| repository.tip == commit);
-        if made != usize::from(commit.is_some()) || !is_tip {
-            return Err(format!("P7: {made} commits of iteration {} ({})", self.iter, verdict.name()));
+        if count != usize::from(commit.is_some()) || !is_tip {
+            return Err(format!("P7: {count} commits of iteration {} ({})", self.iter, verdict.name()));
         }
         let may_be_idle = matches!(verdict.name(), VerdictName::Unavailable | VerdictName::Misconfigured);
         if commit.is_none() && !may_be_idle && self.word.is_none() {
@@ -185,7 +185,7 @@ impl Witness {
             let is_new = placed.node.passes && !old.get(id).is_some_and(|was| was.node.passes);
             let is_earned = *id == self.node && (self.is_earned() || self.is_approved());
             if is_new && placed.node.is_leaf() && !is_earned {
-                let claim = self.said;
+                let claim = self.last_end;
                 let guard = self.guard;
                 let word = &self.word;
                 let files = (&self.accepted, &self.found);
@@ -213,7 +213,7 @@ impl Witness {
             Some(ReviewPolicy::Agent) => !self.has_rejected,
             Some(ReviewPolicy::Human) | None => false,
         };
-        self.said == Some(AnswerStatus::Done) && self.was_green() && is_accepted
+        self.last_end == Some(AnswerStatus::Done) && self.was_green() && is_accepted
     }
 
     /// Whether the last guard was green and ran with the accepted definition.
@@ -230,7 +230,7 @@ impl Witness {
 
     /// Returns what is pending a person's review after this iteration.
     pub(crate) fn claim(&self, repository: &Repository, verdict: &Verdict) -> Option<Claim> {
-        let is_claimed = self.said == Some(AnswerStatus::Done) && self.was_green();
+        let is_claimed = self.last_end == Some(AnswerStatus::Done) && self.was_green();
         let files = || Arc::clone(&repository.head().files);
         (*verdict == Verdict::Pending && is_claimed).then(|| Claim { node: self.node.clone(), files: files() })
     }
@@ -243,7 +243,7 @@ impl Witness {
             let node = placed.node;
             let had = old.get(node.id.as_str()).map_or(0, |was| was.node.attempts);
             let may_be_charged =
-                node.id == self.node && (self.said.is_some() || self.is_too_large || self.word.is_some());
+                node.id == self.node && (self.last_end.is_some() || self.is_too_large || self.word.is_some());
             let most = had + u32::from(may_be_charged);
             if node.attempts < had || node.attempts > most {
                 let name = verdict.name();

@@ -173,7 +173,8 @@ mod tests {
     #[test]
     fn links_pipes_and_reports_of_git_and_the_runner_are_not_read() {
         let home = tempfile::tempdir().expect("a directory");
-        let (root, other) = (home.path().join("tree"), home.path().join("other"));
+        let root = home.path().join("tree");
+        let other = home.path().join("other");
         for folder in [&other, &root.join(".git"), &root.join(".runner"), &root.join("in")] {
             fs::create_dir_all(folder).expect("a directory");
         }

@@ -137,7 +137,7 @@ fn check_claim(
     match remake_merge(site, branch, claim)? {
         RemakeResult::Unknown(why) => Ok(ClaimCheck::unresolved(LandedState::Unknown, why)),
         RemakeResult::Unresolved(why) => Ok(ClaimCheck::unresolved(LandedState::Unproven, why)),
-        RemakeResult::Remade(made) => compare_commits(site, claim, &made),
+        RemakeResult::Remade(expected) => compare_commits(site, claim, &expected),
     }
 }
 
@@ -195,17 +195,17 @@ fn remake_at_tip(site: &LandContext<'_>, branch: &RunBranch, claim: &LandedClaim
     let mut nearest = RemakeResult::Unknown("its merge cannot be made again".to_owned());
     let mut is_near = false;
     for form in forms {
-        let made = match remake_form(site, branch, &landing, claim, *form, *before)? {
-            RemakeResult::Remade(made) => made,
+        let expected = match remake_form(site, branch, &landing, claim, *form, *before)? {
+            RemakeResult::Remade(expected) => expected,
             RemakeResult::Unknown(_) => continue,
             unresolved @ RemakeResult::Unresolved(_) => return Ok(unresolved),
         };
-        let has_files = has_same_files(site, claim, &made)?;
-        if has_files && find_difference(claim, &made).is_none() {
-            return Ok(RemakeResult::Remade(made));
+        let has_files = has_same_files(site, claim, &expected)?;
+        if has_files && find_difference(claim, &expected).is_none() {
+            return Ok(RemakeResult::Remade(expected));
         }
         if has_files || !is_near {
-            (nearest, is_near) = (RemakeResult::Remade(made), has_files);
+            (nearest, is_near) = (RemakeResult::Remade(expected), has_files);
         }
     }
     Ok(nearest)

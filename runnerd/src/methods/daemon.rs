@@ -72,7 +72,7 @@ fn open_signing_key(private_dir: &Path, make: bool) -> Result<SigningKeyReply, E
         return Err(ErrorData::new(ErrorKind::NotFound, "the runner has no key here")
             .hint("runnerctl daemon signing-key --make"));
     };
-    Ok(SigningKeyReply { file: WirePath(file), signer, made: is_new })
+    Ok(SigningKeyReply { file: WirePath(file), signer, is_new })
 }
 
 impl From<SigningKeyError> for ErrorData {

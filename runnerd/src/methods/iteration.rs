@@ -215,10 +215,10 @@ impl Api {
         };
         let status = worker.map(|worker| worker.status());
         let store = RepoStore::new(&self.state_dir, &repo_id(repository.common_dir()));
-        let kept = self.archived_records(repository.common_dir());
+        let archived = self.archived_records(repository.common_dir());
         run_blocking(move || {
             let run = status.as_ref().and_then(|status| status.run.as_ref());
-            let target = find_iteration(repository, store, kept, params, run)?;
+            let target = find_iteration(repository, store, archived, params, run)?;
             Ok(IterationTarget { state: listed.iter().find(|run| run.id == target.run).map(|run| run.state), ..target })
         })
         .await

@@ -74,7 +74,7 @@ impl LandApiServer for Api {
         };
         // No caller is left to report to, so nothing is moved.
         if disconnected.is_cancelled() {
-            return Err(ErrorData::new(ErrorKind::Fault, "whoever asked is gone").into());
+            return Err(ErrorData::new(ErrorKind::Fault, "the client is gone").into());
         }
         let prepared = prepared.map_err(|error| landing::hint_fetch(&target.repository, error))?;
         Ok(self.advance_branch(target, &params, prepared).await?)

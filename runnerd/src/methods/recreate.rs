@@ -88,7 +88,11 @@ impl MissingWorkspace<'_> {
         Ok(Some(warning))
     }
 
-    fn find_remains(&self, repository: &Repository, kept: Option<Id>) -> Result<WorkspaceRemains<Id>, ErrorData> {
+    fn find_remains(
+        &self,
+        repository: &Repository,
+        last_commit: Option<Id>,
+    ) -> Result<WorkspaceRemains<Id>, ErrorData> {
         let base = self.read_start_spec()?.and_then(|beginning| beginning.base?.parse::<Id>().ok());
         let start_base = match base {
             Some(base) if repository.has_object(&base).map_err(|error| git_error(&error))? => Some(StartBase::At(base)),
@@ -96,7 +100,7 @@ impl MissingWorkspace<'_> {
             None => None,
         };
         let was_published = self.read_published()?.is_some_and(|published| published.was_published());
-        Ok(WorkspaceRemains { last_commit: kept, was_published, start_base })
+        Ok(WorkspaceRemains { last_commit, was_published, start_base })
     }
 
     /// Returns how its run begins, unless it has begun.

@@ -188,9 +188,9 @@ mod tests {
             wait_until_started(&begun, 1).await;
             for _ in 0..100 {
                 let flights = flights.clone();
-                let asked = query.clone();
+                let query = query.clone();
                 let unused = |_: &CancellationToken| Err(ErrorData::new(ErrorKind::Bug, "read once more"));
-                others.spawn(async move { flights.run::<u32>(asked, &CancellationToken::new(), unused).await });
+                others.spawn(async move { flights.run::<u32>(query, &CancellationToken::new(), unused).await });
             }
             while lock_mutex(&flights.0.pending).get(&query).map_or(0, Weak::strong_count) < 101 {
                 tokio::task::yield_now().await;

@@ -220,7 +220,7 @@ impl IsolatedWorkspace {
         // A workspace without a finished setup was never worked in: ignored files there were copied, or are the
         // setup's.
         let mut files = match setup_record {
-            Some(note) => workspace::find_unknown_files(&workspace, &note.made)?,
+            Some(note) => workspace::find_unknown_files(&workspace, &note.created)?,
             None => Vec::new(),
         };
         let changed = workspace.list_changes()?.iter().map(WorktreeChange::display_path).collect::<Vec<_>>();

@@ -48,12 +48,12 @@ pub enum DurableError {
         path: PathBuf,
     },
     /// The path exists but is neither a regular file nor, if one is expected, a folder.
-    #[error("{} is no regular {wanted}", path.display())]
+    #[error("{} is no regular {expected}", path.display())]
     WrongType {
         /// The path.
         path: PathBuf,
         /// What it should be: `file` or `folder`.
-        wanted: &'static str,
+        expected: &'static str,
     },
     /// The file is larger than any that is ever written.
     #[error("{} has {len} bytes, more than the {MAX_BYTES} that are read", path.display())]
@@ -147,7 +147,7 @@ pub fn create_dir_below_unsynced(
     let mut path = root.to_owned();
     for component in relative.components() {
         let Component::Normal(name) = component else {
-            return Err(DurableError::WrongType { path: path.join(relative), wanted: "folder" });
+            return Err(DurableError::WrongType { path: path.join(relative), expected: "folder" });
         };
         path.push(name);
         with_disk(&RealDisk).create_folder_if_missing(&path, access)?;
@@ -232,7 +232,7 @@ impl<D: Disk> DurableFiles<'_, D> {
                 self.create_dir(parent_dir(path), access)?;
                 self.create_folder_if_missing(path, access)
             }
-            made => made,
+            folder => folder,
         };
         if result? { self.sync_folder(parent_dir(path)) } else { Ok(()) }
     }
@@ -298,7 +298,7 @@ impl<D: Disk> DurableFiles<'_, D> {
                 FileAccess::Repository => mode & !0o111,
                 FileAccess::Private => file_mode(access),
             }),
-            Ok(_) => Err(DurableError::WrongType { path: path.to_owned(), wanted: "file" }),
+            Ok(_) => Err(DurableError::WrongType { path: path.to_owned(), expected: "file" }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(file_mode(access)),
             Err(error) => Err(io_error("looking at", path)(error)),
         }
@@ -315,7 +315,7 @@ impl<D: Disk> DurableFiles<'_, D> {
         if found.kind == FileKind::File {
             Ok(file)
         } else {
-            Err(DurableError::WrongType { path: path.to_owned(), wanted: "file" })
+            Err(DurableError::WrongType { path: path.to_owned(), expected: "file" })
         }
     }
 
@@ -340,7 +340,7 @@ fn check_is_folder(path: &Path, found: DiskMetadata) -> Result<(), DurableError>
     match found.kind {
         FileKind::Folder => Ok(()),
         FileKind::Link => Err(DurableError::Symlink { path: path.to_owned() }),
-        FileKind::File | FileKind::Other => Err(DurableError::WrongType { path: path.to_owned(), wanted: "folder" }),
+        FileKind::File | FileKind::Other => Err(DurableError::WrongType { path: path.to_owned(), expected: "folder" }),
     }
 }
 
@@ -468,7 +468,7 @@ mod tests {
     fn a_folder_in_the_place_of_a_file_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let result = replace(home.path(), b"x", FileAccess::Repository);
-        assert!(matches!(result, Err(DurableError::WrongType { wanted: "file", .. })));
+        assert!(matches!(result, Err(DurableError::WrongType { expected: "file", .. })));
     }
 
     #[test]
@@ -483,9 +483,9 @@ mod tests {
     #[test]
     fn folders_may_exist_already() {
         let home = tempfile::tempdir().unwrap();
-        let made = create_dir_below(home.path(), "a/b", FileAccess::Repository).unwrap();
-        assert_eq!(create_dir_below(home.path(), "a/b", FileAccess::Repository).unwrap(), made);
-        assert!(made.is_dir());
+        let folder = create_dir_below(home.path(), "a/b", FileAccess::Repository).unwrap();
+        assert_eq!(create_dir_below(home.path(), "a/b", FileAccess::Repository).unwrap(), folder);
+        assert!(folder.is_dir());
     }
 
     #[test]

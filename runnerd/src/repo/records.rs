@@ -186,7 +186,7 @@ fn create_empty_folder(folder: &Path) -> Result<(), RecordsError> {
             let is_empty = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
             if is_empty { Ok(()) } else { Err(io_error("writing into", folder)(error)) }
         }
-        made => made.map_err(io_error("making", folder)),
+        result => result.map_err(io_error("making", folder)),
     }
 }
 

@@ -129,17 +129,17 @@ mod tests {
         assert_eq!(SigningKey::find(private.path()).expect("it can be looked for"), None);
         // Left by a daemon that died meanwhile.
         fs::create_dir(private.path().join("signing.new")).expect("a folder");
-        let (made, is_new) = SigningKey::find_or_create(private.path()).expect("a key can be made");
-        assert!(is_new && made.signer.contains('@') && made.signer.contains(" namespaces=\"git\" ssh-ed25519 AAAA"));
-        for path in [made.file.parent().expect("a folder"), &made.file] {
+        let (key, is_new) = SigningKey::find_or_create(private.path()).expect("a key can be made");
+        assert!(is_new && key.signer.contains('@') && key.signer.contains(" namespaces=\"git\" ssh-ed25519 AAAA"));
+        for path in [key.file.parent().expect("a folder"), &key.file] {
             let found = fs::metadata(path).expect("it is there");
             assert_eq!(found.permissions().mode() & 0o077, 0, "{}", path.display());
         }
-        assert_eq!(SigningKey::find_or_create(private.path()).expect("it is there"), (made.clone(), false));
-        fs::write(made.file.with_extension("pub"), "nonsense\n").expect("it can be written");
+        assert_eq!(SigningKey::find_or_create(private.path()).expect("it is there"), (key.clone(), false));
+        fs::write(key.file.with_extension("pub"), "nonsense\n").expect("it can be written");
         assert!(matches!(SigningKey::find_or_create(private.path()), Err(SigningKeyError::InvalidPublicKey { .. })));
-        fs::remove_file(made.file.with_extension("pub")).expect("it is there");
+        fs::remove_file(key.file.with_extension("pub")).expect("it is there");
         assert!(matches!(SigningKey::find_or_create(private.path()), Err(SigningKeyError::InvalidPublicKey { .. })));
-        assert!(made.file.is_file(), "the private half is kept");
+        assert!(key.file.is_file(), "the private half is kept");
     }
 }

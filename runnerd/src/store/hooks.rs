@@ -10,7 +10,8 @@ pub struct HookQueue {
     /// Events, oldest first.
     pub queue: Vec<PendingHook>,
     /// The last iteration whose questions were reported, as `<run>/<iter>`.
-    pub asked: Option<String>,
+    #[serde(rename = "asked")]
+    pub last_questions: Option<String>,
 }
 
 /// An event waiting for its hook.

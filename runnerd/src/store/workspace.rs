@@ -16,7 +16,8 @@ const FILE: &str = "workspace.json";
 pub struct WorkspaceRecord {
     /// What `[workspace] copy`, `setup` and the guard have created, by paths relative to the work tree: each file; a
     /// folder, which ends in a slash, includes everything in it.
-    pub made: Vec<WirePath>,
+    #[serde(rename = "made")]
+    pub created: Vec<WirePath>,
 }
 
 impl Sealable for WorkspaceRecord {

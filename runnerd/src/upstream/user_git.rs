@@ -248,9 +248,9 @@ mod tests {
         let listed = "system\0core.pager\nless\0global\0include.path\n~/more\0global\0user.name\nPat\0\
                       global\0includeif.gitdir:/x.path\ny\0global\0push.followtags\0local\0core.bare\ntrue\0\
                       command\0core.hookspath\n/dev/null\0global\0http.extraheader\na\nb\0";
-        let kept = [("user.name", "Pat"), ("push.followtags", "true"), ("http.extraheader", "a\nb")];
-        let kept: Vec<_> = kept.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        assert_eq!(UserSettings::parse(listed).0, kept);
+        let settings = [("user.name", "Pat"), ("push.followtags", "true"), ("http.extraheader", "a\nb")];
+        let settings: Vec<_> = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        assert_eq!(UserSettings::parse(listed).0, settings);
     }
 
     #[test]
@@ -263,10 +263,10 @@ mod tests {
             ("http.https://a.b/.extraheader", "x: y\n\tz"),
             ("push.followtags", "true"),
         ];
-        let kept = UserSettings(settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec());
-        let git = UserGit::new(folder.path(), Duration::from_mins(1)).with_settings(&kept, &file).unwrap();
+        let settings = UserSettings(settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec());
+        let git = UserGit::new(folder.path(), Duration::from_mins(1)).with_settings(&settings, &file).unwrap();
         let listed = git.args(["config", "--list", "--show-scope", "--includes", "-z"]).run().unwrap();
         let read = UserSettings::parse(&listed.stdout).0;
-        assert_eq!(read, kept.0);
+        assert_eq!(read, settings.0);
     }
 }

@@ -140,7 +140,8 @@ impl AuditedCommits<'_> {
         let audit = BranchAudit::new(plan, &before);
         let (mut audit, unread) = if unread.is_some() { (audit, unread) } else { self.read_commits(audit, stop)? };
         if let Some((at, why)) = unread {
-            let (commit, before) = (&self.commits[at], self.parent(at).map(|commit| &commit.tree));
+            let commit = &self.commits[at];
+            let before = self.parent(at).map(|commit| &commit.tree);
             let trees = skip_unreadable(self.chain.find_tree_faults(before, &commit.tree))?.unwrap_or_default();
             audit.push_unreadable(&commit.id.to_string(), &trees, &why, self.repository.is_partial()?);
         }

@@ -34,7 +34,7 @@ pub fn resolve_target(
     let runs = list_runs(repository).map_err(|error| git_error(&error))?;
     let matching: Vec<VerifyTarget> = runs
         .iter()
-        .filter(|(run, _)| run_prefix.is_none_or(|wanted| run.starts_with(wanted)))
+        .filter(|(run, _)| run_prefix.is_none_or(|prefix| run.starts_with(prefix)))
         .map(|(run, tip)| VerifyTarget { run: run.clone(), tip: *tip })
         .collect();
     let exact = matching.iter().find(|target| Some(target.run.as_str()) == run_prefix);
@@ -108,7 +108,7 @@ fn not_found_error(repository: &Repository, run_prefix: Option<&str>) -> ErrorDa
 fn ambiguous_error(run_prefix: Option<&str>, several: &[VerifyTarget], command: &str) -> ErrorData {
     let ids: Vec<&str> = several.iter().map(|target| target.run.as_str()).collect();
     let message = match run_prefix {
-        Some(wanted) => format!("`{wanted}` matches more than one run: {}", ids.join(", ")),
+        Some(prefix) => format!("`{prefix}` matches more than one run: {}", ids.join(", ")),
         None => format!("there is more than one run: {}", ids.join(", ")),
     };
     let way = match command {

@@ -213,7 +213,7 @@ impl RepoQueue {
 
     /// Whether a person has cancelled a run that has not ended yet.
     pub(crate) fn is_cancelled(&self, id: &str) -> bool {
-        self.find_run(id).is_some_and(|run| run.asked == Some(StopRequest::Cancel))
+        self.find_run(id).is_some_and(|run| run.stop_request == Some(StopRequest::Cancel))
     }
 
     /// Whether no session runs, and none is left to be inspected.
@@ -361,7 +361,7 @@ impl RepoQueue {
         view.wait_until = current.state.wait().map(|wait| wait.until);
         view.outages = outage_views(current);
         view.changes = self.pending_changes(&current.id);
-        view.pending = current.asked.and_then(|request| match request {
+        view.pending = current.stop_request.and_then(|request| match request {
             StopRequest::Pause => Some(PendingControl::Pause),
             StopRequest::Cancel => Some(PendingControl::Cancel),
             StopRequest::Step => None,

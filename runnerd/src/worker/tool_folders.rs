@@ -45,7 +45,9 @@ pub(crate) fn record_after_program(context: &RunContext, before: Option<&FolderL
     let (note, Some(before)) = (context.store.workspace_file(), before) else { return Ok(()) };
     let created = FolderList::read(&context.repository()?)?.new_since(before);
     if let Some(mut record) = note.read()?.filter(|_| !created.is_empty()) {
-        record.made.extend(created.into_iter().filter(|folder| !record.made.contains(folder)).collect::<Vec<_>>());
+        record
+            .created
+            .extend(created.into_iter().filter(|folder| !record.created.contains(folder)).collect::<Vec<_>>());
         note.write(&record)?;
     }
     Ok(())

@@ -232,7 +232,7 @@ impl<'a> IgnoredCopy<'a> {
                 self.skip_path(path, "the base has it");
                 return Ok(());
             }
-            made => made.map_err(WorkspaceError::io("linking", &new))?,
+            result => result.map_err(WorkspaceError::io("linking", &new))?,
         }
         if points_outside(path, &target) {
             self.report.outward.add(format!("{} → {}", path.display(), target.display()));

@@ -73,8 +73,8 @@ fn workspace_is_made_step_by_step_and_has_the_base_checked_out() {
     let scene = WorkspaceFixture::new();
     let steps = RefCell::new(Vec::new());
     let stop = CancellationToken::new();
-    let made = scene.make_until(&[], &stop, &|step| steps.borrow_mut().push(step)).unwrap();
-    assert!(made.objects > 0 && made.warnings.is_empty());
+    let workspace = scene.make_until(&[], &stop, &|step| steps.borrow_mut().push(step)).unwrap();
+    assert!(workspace.objects > 0 && workspace.warnings.is_empty());
     assert_eq!(
         steps.into_inner(),
         [
@@ -144,7 +144,7 @@ fn ignored_files_that_patterns_name_are_copied() {
     }
     let tool = scene.source.path().join("node_modules/a/index.js");
     fs::set_permissions(&tool, Permissions::from_mode(0o755)).unwrap();
-    let made =
+    let workspace =
         scene.make(&[".env", "node_modules", "!/node_modules/.cache/**", "/build/out/**", "untracked.txt"]).unwrap();
     for name in [".env", "app/.env", "node_modules/a/index.js", "build/out/keep.bin"] {
         assert!(scene.has(name), "{name}");
@@ -152,7 +152,7 @@ fn ignored_files_that_patterns_name_are_copied() {
     for name in ["node_modules/.cache/big", "build/other.bin", "untracked.txt"] {
         assert!(!scene.has(name), "{name}");
     }
-    assert_eq!(made.copied.files, 4);
+    assert_eq!(workspace.copied.files, 4);
     let rights = fs::metadata(scene.place().join("node_modules/a/index.js")).unwrap().permissions().mode();
     assert_eq!(rights & 0o777, 0o755);
     assert!(
@@ -169,10 +169,10 @@ fn links_are_copied_as_they_are_and_those_that_lead_out_are_named() {
     symlink("a/index.js", folder.join("inside")).unwrap();
     symlink("../../elsewhere", folder.join("outside")).unwrap();
     symlink(scene.source.path().join("README.md"), folder.join("absolute")).unwrap();
-    let made = scene.make(&["node_modules"]).unwrap();
+    let workspace = scene.make(&["node_modules"]).unwrap();
     assert_eq!(fs::read_link(scene.place().join("node_modules/outside")).unwrap().to_str(), Some("../../elsewhere"));
-    assert_eq!(made.copied.outward.count, 2);
-    assert!(made.warnings[0].contains("node_modules/outside → ../../elsewhere"), "{:?}", made.warnings);
+    assert_eq!(workspace.copied.outward.count, 2);
+    assert!(workspace.warnings[0].contains("node_modules/outside → ../../elsewhere"), "{:?}", workspace.warnings);
 }
 
 #[test]
@@ -193,9 +193,9 @@ fn nothing_is_written_through_a_link_that_the_base_has() {
     let place = scene.place();
     let copy = Patterns::new(["/build/**"]);
     let order = WorkspaceOptions { source: &source, target_dir: &place, base, copy: &copy };
-    let made = create_workspace(&order, &scene.owner, &|_| {}, &CancellationToken::new()).unwrap();
+    let workspace = create_workspace(&order, &scene.owner, &|_| {}, &CancellationToken::new()).unwrap();
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
-    assert_eq!(made.copied.skipped.count, 1, "{:?}", made.warnings);
+    assert_eq!(workspace.copied.skipped.count, 1, "{:?}", workspace.warnings);
 }
 
 #[test]
@@ -204,9 +204,9 @@ fn what_leads_to_another_git_folder_and_what_is_no_file_is_left_out() {
     scene.source.write("build/tree/file", "file\n");
     scene.source.write("build/tree/.git", "gitdir: /somewhere\n");
     let _socket = std::os::unix::net::UnixListener::bind(scene.source.path().join("build/s.sock")).unwrap();
-    let made = scene.make(&["build"]).unwrap();
+    let workspace = scene.make(&["build"]).unwrap();
     assert!(scene.has("build/tree/file") && !scene.has("build/tree/.git") && !scene.has("build/s.sock"));
-    assert_eq!(made.copied.skipped.count, 2, "{:?}", made.warnings);
+    assert_eq!(workspace.copied.skipped.count, 2, "{:?}", workspace.warnings);
 }
 
 #[test]
@@ -224,9 +224,9 @@ fn files_that_nobody_has_copied_or_set_up_are_named() {
     scene.source.write("node_modules/a/index.js", "a\n");
     scene.make(&["node_modules"]).unwrap();
     let found = Repository::discover(&scene.place()).unwrap();
-    let made = |name: &str| [WirePath(PathBuf::from(name))];
-    let file = made("node_modules/a/index.js");
-    let folder = made("node_modules/");
+    let workspace = |name: &str| [WirePath(PathBuf::from(name))];
+    let file = workspace("node_modules/a/index.js");
+    let folder = workspace("node_modules/");
     assert!(find_unknown_files(&found, &file).unwrap().is_empty());
     for name in ["node_modules/.cache", "notes.txt", ".env"] {
         fs::write(scene.place().join(name), "somebody's\n").unwrap();
@@ -257,9 +257,9 @@ fn what_is_copied_is_counted_first() {
         scene.source.write(name, "x\n");
     }
     let steps = std::cell::RefCell::new(Vec::new());
-    let made =
+    let workspace =
         scene.make_until(&[".env", "node_modules"], &CancellationToken::new(), &|step| steps.borrow_mut().push(step));
-    let files = made.unwrap().copied.files;
+    let files = workspace.unwrap().copied.files;
     let steps = steps.into_inner();
     assert_eq!(files, 3);
     let counted = steps.iter().position(|step| *step == WorkspaceProgress::Counting { files }).expect("the sum");

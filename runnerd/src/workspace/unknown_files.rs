@@ -61,7 +61,7 @@ fn to_path(name: &[u8]) -> &Path {
 
 impl<'a> ProvisionedFiles<'a> {
     fn from_paths(paths: &'a [WirePath]) -> Self {
-        let is_folder = |made: &&Path| made.as_os_str().as_bytes().ends_with(b"/");
+        let is_folder = |created: &&Path| created.as_os_str().as_bytes().ends_with(b"/");
         let (folders, files): (Vec<_>, Vec<_>) = paths.iter().map(WirePath::as_path).partition(is_folder);
         Self { files: files.into_iter().collect(), folders }
     }
@@ -74,7 +74,7 @@ impl<'a> ProvisionedFiles<'a> {
 
     /// Whether something in a folder, or the whole folder, was created by them.
     fn touches_folder(&self, folder: &Path) -> bool {
-        let is_around = |made: &&Path| folder.starts_with(made) || made.starts_with(folder);
+        let is_around = |created: &&Path| folder.starts_with(created) || created.starts_with(folder);
         let first = self.files.range::<Path, _>((Bound::Included(folder), Bound::Unbounded)).next();
         first.is_some_and(|file| file.starts_with(folder)) || self.folders.iter().any(is_around)
     }

@@ -154,8 +154,8 @@ fn start_leader(plan: LeaderPlan<'_>, shim: &PidFd, to_shim: &OwnedFd) -> Result
         group.enter().map_err(|errno| (StartStep::Cgroup, errno.into()))?;
     }
     let outputs = plan.outputs.map(|output| output.as_raw_fd());
-    let kept = [to_shim.as_raw_fd(), outputs[0], outputs[1], plan.stdin.as_raw_fd()];
-    shim::close_all_but(&kept).map_err(|error| (StartStep::Namespace, error))?;
+    let open = [to_shim.as_raw_fd(), outputs[0], outputs[1], plan.stdin.as_raw_fd()];
+    shim::close_all_but(&open).map_err(|error| (StartStep::Namespace, error))?;
     namespace::mount_own_proc().map_err(in_namespace)?;
     hide_folder(plan.order)?;
     let leader = leader::start_leader(LeaderPlan { group: None, ..plan }).map_err(|error| (StartStep::Exec, error))?;

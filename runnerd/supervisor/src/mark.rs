@@ -123,9 +123,9 @@ mod tests {
         child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let pid = i32::try_from(child.id()).unwrap();
-        let seen = (Mark::new("mine").is_on(pid), Mark::new("min").is_on(pid), Mark::is_any_on(pid));
+        let results = (Mark::new("mine").is_on(pid), Mark::new("min").is_on(pid), Mark::is_any_on(pid));
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(seen, (true, false, true));
+        assert_eq!(results, (true, false, true));
     }
 }

@@ -144,12 +144,12 @@ pub(crate) struct WatchTarget {
 }
 
 /// Closes every descriptor except these.
-pub(crate) fn close_all_but(kept: &[RawFd]) -> io::Result<()> {
+pub(crate) fn close_all_but(exceptions: &[RawFd]) -> io::Result<()> {
     let mut open = Vec::new();
     for item in fs::read_dir("/proc/self/fd")? {
         open.extend(item?.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok()));
     }
-    for fd in open.into_iter().filter(|fd| !kept.contains(fd)) {
+    for fd in open.into_iter().filter(|fd| !exceptions.contains(fd)) {
         // One of them was the listing itself, which is closed by now.
         let _ = unistd::close(fd);
     }

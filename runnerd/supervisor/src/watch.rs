@@ -213,8 +213,8 @@ impl ProgramWatch {
     /// the shim itself: the daemon searches by mark as soon as there is one id.
     fn surviving_pids(&self, survivors: &[ProcessEntry]) -> Vec<i32> {
         let members = self.group.as_ref().map(ControlGroup::members).unwrap_or_default();
-        let seen: Vec<i32> = survivors.iter().map(|entry| entry.pid).chain(members).collect();
-        if seen.is_empty() { vec![getpid().as_raw()] } else { seen }
+        let pids: Vec<i32> = survivors.iter().map(|entry| entry.pid).chain(members).collect();
+        if pids.is_empty() { vec![getpid().as_raw()] } else { pids }
     }
 
     fn final_report(&self, mut killed: HashSet<(i32, u64)>, still_alive: Vec<i32>) -> FinalReport {

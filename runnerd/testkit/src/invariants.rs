@@ -71,7 +71,7 @@ pub fn assert_work_kept(repo: &Repo) {
     let log = repo.show("HEAD", "log.txt");
     for session in repo.script().log().iter().filter_map(|line| line.strip_prefix("end ")) {
         let line = format!("session {session}");
-        assert_eq!(log.lines().filter(|kept| *kept == line).count(), 1, "the work of {line}: {log}");
+        assert_eq!(log.lines().filter(|other| *other == line).count(), 1, "the work of {line}: {log}");
     }
 }
 

@@ -1,4 +1,5 @@
-//! Names: each type is defined once in its crate, at most one in five is a single word, and empty words are not used.
+//! Names: each type is defined once in its crate, at most one in five is a single word, empty words are not used, and
+//! each variable is bound by a line of its own.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,6 +12,9 @@ const EMPTY_WORDS: &[&str] = &[
     "luggage", "made", "meant", "pulse", "said", "scenery", "seen", "standing", "told", "unfit", "unmet", "upon",
     "wanted", "whoever",
 ];
+
+/// The empty words that variables were named with; a set of what a walk has `seen` is common Rust.
+const EMPTY_VARIABLES: &[&str] = &["asked", "heard", "made", "meant", "said", "told", "wanted"];
 
 /// Most type names of one word, in percent of a crate's.
 const MAX_ONE_WORD: usize = 20;
@@ -59,13 +63,35 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
+/// The variable that a line binds, if it binds one.
+fn variable(line: &str) -> Option<&str> {
+    let name = line.strip_prefix("let ")?.trim_start_matches("mut ");
+    name.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().filter(|name| !name.is_empty())
+}
+
+/// Whether a line binds several variables to a tuple that it writes itself.
+fn binds_tuple(line: &str) -> bool {
+    let parts = line.strip_prefix("let (").and_then(|rest| rest.split_once(") = ("));
+    parts.is_some_and(|(names, values)| {
+        names.chars().all(|letter| letter.is_alphanumeric() || "_, ".contains(letter)) && !values.starts_with('*')
+    })
+}
+
 /// Returns the violations in the sources of a crate, a line each.
 fn violations(sources: &[&Source]) -> String {
-    let (mut types, mut found) = (BTreeMap::<String, usize>::new(), String::new());
+    let mut types = BTreeMap::<String, usize>::new();
+    let mut found = String::new();
     for source in sources {
         let product = source.product();
         for (at, line) in code(&product) {
-            let Some((kind, name)) = definition(line.trim_start()) else { continue };
+            let line_start = line.trim_start();
+            if binds_tuple(line_start) {
+                let _ = writeln!(found, "  {}:{at}: several variables in one line", source.path);
+            }
+            if let Some(name) = variable(line_start).filter(|name| EMPTY_VARIABLES.contains(name)) {
+                let _ = writeln!(found, "  {}:{at}: variable {name} says nothing", source.path);
+            }
+            let Some((kind, name)) = definition(line_start) else { continue };
             let is_type = ["struct", "enum", "trait", "type", "union"].contains(&kind) && !line.starts_with(' ');
             if is_type {
                 *types.entry(name.to_owned()).or_default() += 1;

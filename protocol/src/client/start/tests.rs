@@ -99,10 +99,10 @@ async fn twenty_clients_start_one_daemon() {
 async fn the_daemon_has_no_input_and_knows_its_socket() {
     let place = FakeDaemon::new("{ pwd; cat; echo \"$1 $RUNNERD_SOCKET\"; } > seen 2>&1; exit 3");
     start_error(place.start().await);
-    let seen = fs::read_to_string(place.dir.path().join("seen")).unwrap();
+    let env = fs::read_to_string(place.dir.path().join("seen")).unwrap();
     let flag_and_socket = format!("{} {}\n", startup::FLAG, place.paths.socket.display());
-    assert!(seen.ends_with(&flag_and_socket), "{seen}");
-    assert_eq!(seen.lines().count(), 2, "something came from its input: {seen}");
+    assert!(env.ends_with(&flag_and_socket), "{env}");
+    assert_eq!(env.lines().count(), 2, "something came from its input: {env}");
 }
 
 #[tokio::test]

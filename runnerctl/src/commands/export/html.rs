@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_told_with_what_was_written() {
-        let made = HtmlExport {
+        let export = HtmlExport {
             run: "port".into(),
             to: "/tmp/port.html".into(),
             bytes: 19_912_204,
@@ -129,7 +129,7 @@ mod tests {
             without_texts: vec!["1".into()],
             cuts: vec!["the texts of iteration 1 are left out: a file holds 20 MB".into()],
         };
-        insta::assert_snapshot!(render(&made), @r"
+        insta::assert_snapshot!(render(&export), @r"
         run port in /tmp/port.html: 946 iterations, 19 MB
         cut: the texts of iteration 1 are left out: a file holds 20 MB
         ");

@@ -37,7 +37,7 @@ impl BranchForge {
         let tree = self.tree_with(&tree, GOAL, &goal);
         let start = &self.pieces[self.index_of("start run")];
         let message = start.message.replace(&format!("start run {RUN}"), &format!("start run {run}"));
-        let from = message.lines().find(|line| line.starts_with("Runner-From")).expect("a start names what it is upon");
+        let from = message.lines().find(|line| line.starts_with("Runner-From")).expect("a start names its parent");
         self.commit(Some(parent), &tree, &message.replace(from, &format!("Runner-From: {parent}")))
     }
 }

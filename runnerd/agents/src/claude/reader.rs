@@ -80,11 +80,11 @@ impl ClaudeReader {
 
     /// Returns the structured answer, else the one in the last text.
     fn final_answer(&self) -> Option<Vec<u8>> {
-        let said = || {
+        let message = || {
             let text = self.result.as_ref().filter(|line| !is_error(line))?["result"].as_str()?;
             answer_file::find_text_answer(text, self.form, &self.output)
         };
-        self.answer.as_ref().map(|answer| answer.to_string().into_bytes()).or_else(said)
+        self.answer.as_ref().map(|answer| answer.to_string().into_bytes()).or_else(message)
     }
 
     fn record_message(&mut self, line: Value) {

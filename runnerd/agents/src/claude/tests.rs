@@ -341,9 +341,9 @@ fn effort_is_an_option_of_its_own() {
 fn answer_in_the_last_text_counts_where_no_structured_one_is_given() {
     let line = |text: &str| json!({"type": "result", "subtype": "success", "is_error": false, "result": text});
     let answer = r#"{"status":"done","summary":"All."}"#;
-    let said = |text: &str| play_lines(&[line(text)]).output.answer;
-    assert_eq!(said(&format!("```json\n{answer}\n```")).as_deref(), Some(answer.as_bytes()));
-    assert_eq!(said("All is done."), None);
+    let read = |text: &str| play_lines(&[line(text)]).output.answer;
+    assert_eq!(read(&format!("```json\n{answer}\n```")).as_deref(), Some(answer.as_bytes()));
+    assert_eq!(read("All is done."), None);
 }
 
 #[test]

@@ -144,8 +144,8 @@ impl OpencodeReader {
             evidence.add("error_name", name.as_str());
             evidence.add("http_status", data["statusCode"].as_u64().map_or_else(String::new, |code| code.to_string()));
             evidence.add("message", data["message"].as_str().unwrap_or(name));
-        } else if let Some((said, _)) = self.refusal.as_ref().filter(|_| !self.is_complete()) {
-            evidence.add("message", said.as_str());
+        } else if let Some((message, _)) = self.refusal.as_ref().filter(|_| !self.is_complete()) {
+            evidence.add("message", message.as_str());
         }
         let reason = self.finish_reason.as_deref().filter(|reason| !NORMAL_REASONS.contains(reason));
         evidence.add("finish_reason", reason.unwrap_or_default());
@@ -189,10 +189,10 @@ impl OutputReader for OpencodeReader {
 
     fn read_error_line(&mut self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
-        let Some((_, said)) = line.split_once(SERVICE_ERROR) else { return };
-        let said = said.split_once('"').map_or(said, |(said, _)| said);
+        let Some((_, message)) = line.split_once(SERVICE_ERROR) else { return };
+        let message = message.split_once('"').map_or(message, |(message, _)| message);
         let count = self.refusal.take().map_or(0, |(_, count)| count);
-        self.refusal = Some((clip_output(said, MAX_TEXT), count.saturating_add(1)));
+        self.refusal = Some((clip_output(message, MAX_TEXT), count.saturating_add(1)));
     }
 
     fn has_answered(&self) -> bool {

@@ -278,9 +278,9 @@ mod tests {
     }
 
     /// Returns the findings for a commit with this message that writes these files.
-    fn collect_findings(message: &str, made: &[(&str, &str)]) -> Vec<String> {
+    fn collect_findings(message: &str, changes: &[(&str, &str)]) -> Vec<String> {
         let before: Vec<PathChange> = files().iter().map(|(path, text)| path_change(path, text)).collect();
-        let changes: Vec<PathChange> = made.iter().map(|(path, text)| path_change(path, text)).collect();
+        let changes: Vec<PathChange> = changes.iter().map(|(path, text)| path_change(path, text)).collect();
         let mut state = RunnerFiles::default();
         state.apply_changes(&before, &parse_changes(&before));
         let old = state.clone();
@@ -314,9 +314,13 @@ mod tests {
                     definition_state: DefinitionState::default(),
                     max_attempts: Policy::default().max_attempts_default,
                 };
-                let made = candidate_changes(command, &plan(), &tree);
-                let made = made.iter().filter_map(|change| change.apply(&documents).ok());
-                made.filter(|made| made.documents.tree == tree).map(|made| made.summary).next().unwrap_or_default()
+                let changes = candidate_changes(command, &plan(), &tree);
+                let changes = changes.iter().filter_map(|change| change.apply(&documents).ok());
+                changes
+                    .filter(|changes| changes.documents.tree == tree)
+                    .map(|changes| changes.summary)
+                    .next()
+                    .unwrap_or_default()
             }
             _ => "As it was asked for.".to_owned(),
         };

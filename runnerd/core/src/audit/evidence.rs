@@ -180,8 +180,8 @@ impl<'a> IterationEvidence<'a> {
         match verdict {
             _ if self.is_elsewhere_after_guard(verdict) => SessionEndKind::Answered(self.rebuild_answer(verdict)),
             Verdict::Interrupted { .. } => SessionEndKind::Cut,
-            Verdict::Broken(RuleBreach { rule: SessionRule::Context, seen, .. }) => {
-                SessionEndKind::ContextExceeded { what: seen.clone() }
+            Verdict::Broken(RuleBreach { rule: SessionRule::Context, details, .. }) => {
+                SessionEndKind::ContextExceeded { what: details.clone() }
             }
             _ if self.has_answer() => SessionEndKind::Answered(self.rebuild_answer(verdict)),
             Verdict::Unavailable { why, until } => SessionEndKind::Unavailable { why: why.clone(), until: *until },
@@ -224,8 +224,10 @@ impl<'a> IterationEvidence<'a> {
         if let Verdict::Broken(breach) = verdict {
             let gained = breach.child_counts().gained;
             match breach.rule {
-                SessionRule::History if breach.guard_history().is_none() => finding.history = Some(breach.seen.clone()),
-                SessionRule::Scope => (finding.tree, finding.scope) = (legal, Some(breach.seen.clone())),
+                SessionRule::History if breach.guard_history().is_none() => {
+                    finding.history = Some(breach.details.clone());
+                }
+                SessionRule::Scope => (finding.tree, finding.scope) = (legal, Some(breach.details.clone())),
                 SessionRule::History | SessionRule::Context => finding.tree = legal,
                 SessionRule::ValidTree => finding.tree = self.rebuild_invalid_tree(breach),
                 SessionRule::PassedNode
@@ -246,7 +248,8 @@ impl<'a> IterationEvidence<'a> {
         } else if self.receipt.raw.is_some() && matches!(finding.tree, TreeFinding::Legal { .. }) {
             // The tree was kept because it was illegal; which rule it broke is not recorded.
             let at = self.task.node.clone();
-            finding.tree = TreeFinding::Illegal(RuleBreach { rule: SessionRule::KeepNodes, at, seen: String::new() });
+            finding.tree =
+                TreeFinding::Illegal(RuleBreach { rule: SessionRule::KeepNodes, at, details: String::new() });
         }
         finding
     }
@@ -256,7 +259,7 @@ impl<'a> IterationEvidence<'a> {
         let failure = self.recorded_failure();
         let text = failure.and_then(|failure| failure.invalid_tree.clone()).unwrap_or_default();
         let listed = failure.and_then(|failure| failure.text.split_once(":\n- "));
-        let rules = listed.map_or_else(|| vec![breach.seen.as_str()], |(_, list)| list.split("\n- ").collect());
+        let rules = listed.map_or_else(|| vec![breach.details.as_str()], |(_, list)| list.split("\n- ").collect());
         let faults = rules.into_iter().map(|rule| TreeFault { path: String::new(), rule: rule.to_owned() }).collect();
         TreeFinding::Invalid { faults, text, blob: None }
     }
@@ -327,8 +330,8 @@ impl<'a> IterationEvidence<'a> {
 
     /// Whether tests are lost with a definition of the guard that no person has accepted.
     fn is_review_required(&self) -> bool {
-        let definition = (self.from.policy.on_change, !self.receipt.guard_changed.is_empty());
-        test_results::is_review_required(&self.from.tests, &self.to.tests, definition)
+        let has_changed = !self.receipt.guard_changed.is_empty();
+        test_results::is_review_required(&self.from.tests, &self.to.tests, self.from.policy.on_change, has_changed)
     }
 
     /// Returns how the review must have ended for this verdict, if one can have run.

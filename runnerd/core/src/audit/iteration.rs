@@ -312,7 +312,7 @@ impl IterationAudit<'_> {
         match &replayed.tree.finding {
             TreeFinding::Illegal(breach) if takes != TreeSource::FromCommit && self.receipt.raw.is_none() => {
                 let rule = if breach.rule == SessionRule::PassedNode { AuditRule::Passed } else { AuditRule::Tree };
-                findings.add_violation(rule, &format!("node {}", breach.at), breach.rule.as_str(), &breach.seen);
+                findings.add_violation(rule, &format!("node {}", breach.at), breach.rule.as_str(), &breach.details);
             }
             TreeFinding::Legal { .. } | TreeFinding::Invalid { .. } | TreeFinding::Illegal(_) => {
                 let tree = CommittedFile { value: &*self.to.tree, bytes: bytes(layout::TREE) };

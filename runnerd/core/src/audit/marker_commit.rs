@@ -170,7 +170,8 @@ impl MarkerAudit<'_> {
             recorded.output.is_none() == (recorded.guard == GuardOutcome::Pass) && recorded.green_at.is_none()
         };
         if !baseline.is_none_or(is_consistent) {
-            let (expected, found) = ("what a guard printed that did not pass, and of no other", "something else");
+            let expected = "what a guard printed that did not pass, and of no other";
+            let found = "something else";
             findings.add_violation(AuditRule::Milestone, "feedback.json: baseline.output", expected, found);
         }
         let guard_definition = self.guard_definition();

@@ -270,8 +270,8 @@ mod tests {
         let link = file(0o120_000);
         assert_eq!(paths(CommitKind::Iteration, Some(&link), None), [CODE, CONTEXT]);
         let mut findings = AuditFindings::default();
-        let (old, mut state) =
-            (PathEntry { content: Some(b"longer".as_slice().into()), ..file(0o100_644) }, RunnerFiles::default());
+        let old = PathEntry { content: Some(b"longer".as_slice().into()), ..file(0o100_644) };
+        let mut state = RunnerFiles::default();
         let change = |old: Option<PathEntry>, new| PathChange { path: layout::ASSUMPTIONS.into(), old, new };
         state.apply_changes(&[change(None, Some(old.clone()))], &crate::committed_state::StateFiles::default());
         let net = NetDiff::from_changes(&[change(Some(old), Some(file(0o100_755)))]);

@@ -32,7 +32,7 @@ impl<'a> TipSearch<'a> {
         findings.begin_commit(self.tip, None);
         for tip in self.missing {
             let expected = format!("commit {tip}, which was its last once");
-            let found = "a branch without it: cut off, or written anew";
+            let found = "a branch without it: cut off, or rewritten";
             findings.add_violation(AuditRule::Tip, "branch", &expected, found);
         }
         findings.into_findings()

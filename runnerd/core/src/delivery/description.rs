@@ -289,7 +289,7 @@ impl DeliveredRun<'_> {
         let push = shell::quote(&format!("runner/{}", self.run));
         let delivered = shell::quote(&format!("{0}:{0}", self.branch));
         format!(
-            "## How to verify\n\nThe receipts are on the run's own branch. Whoever delivered this can push it (`git push \
+            "## How to verify\n\nThe receipts are on the run's own branch. The person who delivered this can push it (`git push \
              {remote} {push}`); then, in a clone:\n\n```sh\ngit fetch {remote} {history} {delivered}\nrunnerctl verify --run \
              {run}\nrunnerctl verify --run {run} --rerun-guards\nrunnerctl verify --landed {branch}\n```\n"
         )

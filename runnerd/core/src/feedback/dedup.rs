@@ -163,15 +163,15 @@ mod tests {
     #[test]
     fn lines_that_only_count_are_folded_to_first_and_last() {
         assert_eq!(owned_lines(&numbered_lines("try # after 2.5s", 4)).len(), 4);
-        let kept = owned_lines(&numbered_lines("try # after 2.5s", 90));
-        assert_eq!(kept, ["try 1 after 2.5s", "[… 88 lines like these …]", "try 90 after 2.5s"]);
+        let lines = owned_lines(&numbered_lines("try # after 2.5s", 90));
+        assert_eq!(lines, ["try 1 after 2.5s", "[… 88 lines like these …]", "try 90 after 2.5s"]);
     }
 
     #[test]
     fn more_is_kept_of_errors_that_only_count() {
-        let kept = owned_lines(&numbered_lines("case #: FAILED", 90));
-        assert_eq!(kept.len(), 10);
-        assert_eq!(kept[7..], ["case 8: FAILED", "[… 81 lines like these …]", "case 90: FAILED"]);
+        let lines = owned_lines(&numbered_lines("case #: FAILED", 90));
+        assert_eq!(lines.len(), 10);
+        assert_eq!(lines[7..], ["case 8: FAILED", "[… 81 lines like these …]", "case 90: FAILED"]);
     }
 
     #[test]

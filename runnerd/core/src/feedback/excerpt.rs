@@ -105,7 +105,7 @@ impl HeldLines {
 struct LineSelection<'a> {
     candidates: &'a [LineCandidate],
     total: usize,
-    kept: Vec<bool>,
+    selected: Vec<bool>,
     left: usize,
 }
 
@@ -113,8 +113,8 @@ impl<'a> LineSelection<'a> {
     fn new(candidates: &'a [LineCandidate], total: usize, limit: usize) -> Self {
         let is_whole = candidates.iter().map(|held| held.line.line_count).sum::<usize>() == total;
         let all = is_whole && candidates.iter().map(|held| held.line.render().len()).sum::<usize>() <= limit;
-        let kept = vec![all; candidates.len()];
-        let mut selection = Self { candidates, total, kept, left: limit.saturating_sub(GAP_LEN) };
+        let selected = vec![all; candidates.len()];
+        let mut selection = Self { candidates, total, selected, left: limit.saturating_sub(GAP_LEN) };
         if !all {
             selection.choose_lines(limit);
         }
@@ -131,7 +131,7 @@ impl<'a> LineSelection<'a> {
             let around = at.saturating_sub(LINES_BEFORE_ERROR)..count.min(at + 1 + LINES_AFTER_ERROR);
             let used = self.keep_all(around, share);
             share -= used;
-            if used == 0 && !self.kept[at] {
+            if used == 0 && !self.selected[at] {
                 break;
             }
         }
@@ -142,14 +142,14 @@ impl<'a> LineSelection<'a> {
     fn keep_all(&mut self, order: impl Iterator<Item = usize>, share: usize) -> usize {
         let mut used = 0;
         for at in order {
-            if self.kept[at] {
+            if self.selected[at] {
                 continue;
             }
             let cost = self.candidates[at].line.len() + if self.is_adjacent(at) { 0 } else { GAP_LEN };
             if cost > self.left || used + cost > share {
                 break;
             }
-            self.kept[at] = true;
+            self.selected[at] = true;
             self.left -= cost;
             used += cost;
         }
@@ -163,14 +163,14 @@ impl<'a> LineSelection<'a> {
             let next = self.candidates.get(at + 1);
             next.is_some_and(|next| one.at + one.line.line_count == next.at)
         };
-        let is_after = at.checked_sub(1).is_some_and(|before| self.kept[before] && follows(before));
-        is_after || (follows(at) && self.kept[at + 1])
+        let is_after = at.checked_sub(1).is_some_and(|before| self.selected[before] && follows(before));
+        is_after || (follows(at) && self.selected[at + 1])
     }
 
     fn render(&self) -> String {
         let mut text = String::new();
         let mut next = 0;
-        for (held, _) in self.candidates.iter().zip(&self.kept).filter(|(_, kept)| **kept) {
+        for (held, _) in self.candidates.iter().zip(&self.selected).filter(|(_, selected)| **selected) {
             text.push_str(&render_gap(held.at - next));
             text.push_str(&held.line.render());
             next = held.at + held.line.line_count;

@@ -81,7 +81,7 @@ pub(super) struct FailureList {
     /// Failures for which only a name was reported, by test runner.
     named_by_parser: Vec<(&'static str, String)>,
     count: usize,
-    seen: BTreeSet<(String, String)>,
+    known_lines: BTreeSet<(String, String)>,
     parsers: BTreeSet<&'static str>,
 }
 
@@ -95,7 +95,7 @@ impl FailureList {
             other_names: Vec::new(),
             named_by_parser: Vec::new(),
             count: 0,
-            seen: BTreeSet::new(),
+            known_lines: BTreeSet::new(),
             parsers: BTreeSet::new(),
         }
     }
@@ -104,12 +104,12 @@ impl FailureList {
     pub(super) fn add(&mut self, failure: FailureReport) {
         let words = failure.lines.get(1..).unwrap_or_default().join("\n");
         let key = (failure.name.clone(), truncate_text(&words, NAME_LIMIT));
-        let is_known = self.seen.contains(&key) || (words.is_empty() && self.is_named(&failure.name));
+        let is_known = self.known_lines.contains(&key) || (words.is_empty() && self.is_named(&failure.name));
         if is_known {
             return;
         }
-        if self.seen.len() < MAX_COMPARED {
-            self.seen.insert(key);
+        if self.known_lines.len() < MAX_COMPARED {
+            self.known_lines.insert(key);
         }
         self.parsers.insert(failure.parser.name);
         self.count += 1;
@@ -122,7 +122,7 @@ impl FailureList {
     }
 
     fn is_named(&self, name: &str) -> bool {
-        self.seen.range((name.to_owned(), String::new())..).next().is_some_and(|(known, _)| known == name)
+        self.known_lines.range((name.to_owned(), String::new())..).next().is_some_and(|(known, _)| known == name)
     }
 
     /// Adds a failure for which this line gives only the name.

@@ -136,7 +136,7 @@ mod tests {
             "Downloading [#######.....] 58%",
             "(⠂⠂⠂) [          ] / idealTree: timing",
         ];
-        let kept = [
+        let expected = [
             "test [ok] 3/4",
             "array [1, 2, 3] 100%",
             "━━━━━━━━",
@@ -145,7 +145,7 @@ mod tests {
             "[==========] Running 3 tests from 1 test suite.",
         ];
         assert_eq!(lines(bars.join("\n").as_bytes()), Vec::<String>::new());
-        assert_eq!(lines(kept.join("\n").as_bytes()), kept);
+        assert_eq!(lines(expected.join("\n").as_bytes()), expected);
     }
 
     #[test]

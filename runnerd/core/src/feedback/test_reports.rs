@@ -58,7 +58,7 @@ fn read_report(bytes: &[u8], tests: &mut Outcomes) -> Result<(), ReportFault> {
 }
 
 /// Adds a test; an outcome that weighs less than a known one changes nothing.
-fn add(tests: &mut Outcomes, (place, name): (&str, &str), outcome: TestOutcome) {
+fn add(tests: &mut Outcomes, place: &str, name: &str, outcome: TestOutcome) {
     let name = clean_name(format!("{place} {name}").trim());
     let known = tests.entry(name).or_insert(outcome);
     *known = outcome.max(*known);
@@ -149,7 +149,7 @@ fn open_element(element: &BytesStart<'_>, parent: Option<&mut OpenElement>) -> R
 fn close_element(open: &mut Vec<OpenElement>, tests: &mut Outcomes) {
     let Some(test) = open.pop().and_then(|element| element.test) else { return };
     let suites = || open.iter().filter_map(|element| element.suite.as_deref()).collect::<Vec<_>>().join(" > ");
-    add(tests, (&test.place.unwrap_or_else(suites), &test.name), test.outcome);
+    add(tests, &test.place.unwrap_or_else(suites), &test.name, test.outcome);
 }
 
 fn attribute(element: &BytesStart<'_>, name: &str) -> Result<Option<String>, ReportFault> {
@@ -211,7 +211,7 @@ fn read_sarif(text: &str, tests: &mut Outcomes) -> Result<(), ReportFault> {
         };
         let location = result.locations.into_iter().next().and_then(|location| location.physical_location);
         let uri = location.and_then(|location| location.artifact_location?.uri).unwrap_or_default();
-        add(tests, (&uri, &result.rule_id), outcome);
+        add(tests, &uri, &result.rule_id, outcome);
     }
     Ok(())
 }

@@ -82,7 +82,8 @@ fn check_headers(header: &[u8]) -> Result<(), HeaderFault> {
         let line = lines.next_if(|line| has_valid_value(line, prefix, is_ident)).ok_or(HeaderFault::Missing(name))?;
         Ok(line.strip_prefix(prefix).and_then(split_ident))
     };
-    let (author, committer) = (next_ident("author", b"author ")?, next_ident("committer", b"committer ")?);
+    let author = next_ident("author", b"author ")?;
+    let committer = next_ident("committer", b"committer ")?;
     if author != committer {
         let is_same_person = author.map(|(who, _)| who) == committer.map(|(who, _)| who);
         return Err(if is_same_person { HeaderFault::OtherDate } else { HeaderFault::OtherAuthor });

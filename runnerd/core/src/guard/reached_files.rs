@@ -156,9 +156,7 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
         while let Some((path, bytes, form)) = self.texts.get_mut(at) {
             let path = path.clone();
             let bytes = std::mem::take(bytes);
-            let form = *form;
-            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-            let folders = BTreeSet::from([folder.to_owned()]);
+            let folders = BTreeSet::from([path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned()]);
             let (text, form) = form.extract_commands(&bytes);
             self.scan_text(CommandPlace { path: &path, folders: &folders, depth: 0 }, &text, form)?;
             self.texts[at].1 = bytes;
@@ -330,7 +328,7 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                     let is_optional = first != "include" || word.starts_with("$(wildcard");
                     for path in self.variables.expand_words(word) {
                         self.add_optional(folder, &path, Some(ScriptForm::Make), is_optional && !path.contains('$'))?;
-                        // By a rule that is built in, make writes the file anew from this one.
+                        // By a rule that is built in, make writes the file again from this one.
                         self.add_optional(folder, &format!("{path}.sh"), None, !path.contains('$'))?;
                     }
                 }

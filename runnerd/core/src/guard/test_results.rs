@@ -118,8 +118,7 @@ pub fn diff_records(before: &TestRecord, after: &TestRecord) -> TestDiff {
 }
 
 /// Whether a person has to review what a green guard passed: tests are lost, and its definition is not the accepted one.
-pub fn is_review_required(before: &TestRecord, after: &TestRecord, definition: (ChangePolicy, bool)) -> bool {
-    let (policy, has_changed) = definition;
+pub fn is_review_required(before: &TestRecord, after: &TestRecord, policy: ChangePolicy, has_changed: bool) -> bool {
     has_changed && policy != ChangePolicy::Revert && !diff_records(before, after).lost.is_empty()
 }
 

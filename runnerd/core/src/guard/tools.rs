@@ -69,7 +69,7 @@ pub(super) const TOOLS: &[CheckTool] = &[
         names: &["make", "gmake", "MAKE"],
         files: &["GNUmakefile", "makefile", "Makefile"],
         shadows: true,
-        // From these it writes its own files anew, by rules that are built in.
+        // From these it writes its own files again, by rules that are built in.
         optional_globs: &["/*akefile.sh", "/*akefile,v", "/s.*akefile", "/RCS/*akefile,v", "/SCCS/s.*akefile"],
         form: ScriptForm::Make,
         ..NO_TOOL

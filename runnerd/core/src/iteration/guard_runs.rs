@@ -45,7 +45,8 @@ pub(super) fn first_guard_phase(work: WorkResult) -> Phase {
 pub(super) fn phase_after_guard(
     policy: &Policy,
     work: WorkResult,
-    (earlier, guard): (EarlierGuards, GuardEnd),
+    earlier: EarlierGuards,
+    guard: GuardEnd,
     stop: Option<StopCause>,
 ) -> Phase {
     if stop.is_none() && is_run_again(&earlier, &guard) {

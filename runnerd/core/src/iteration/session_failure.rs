@@ -30,7 +30,7 @@ impl ClassifiedFailure {
     /// A failure that passes is waited for, one that only a person can fix stops the run, and anything else is a fault
     /// of this session.
     pub fn end_kind<A>(self) -> SessionEndKind<A> {
-        let said = format!("{}: {}", class_name(self.class), self.why);
+        let text = format!("{}: {}", class_name(self.class), self.why);
         let fault = |kind: FaultKind, what: String| SessionEndKind::Faulty { kind, what };
         match self.class {
             FailureClass::UsageLimit
@@ -38,19 +38,19 @@ impl ClassifiedFailure {
             | FailureClass::RateLimit
             | FailureClass::Overloaded
             | FailureClass::Network
-            | FailureClass::Unexplained => SessionEndKind::Unavailable { why: said, until: self.until },
+            | FailureClass::Unexplained => SessionEndKind::Unavailable { why: text, until: self.until },
             FailureClass::Authentication
             | FailureClass::ModelUnknown
             | FailureClass::SchemaRefused
             | FailureClass::Misused => {
                 let fix = self.fix.unwrap_or_else(|| class_fix(self.class).to_owned());
-                SessionEndKind::Misconfigured { what: format!("{said}; {fix}") }
+                SessionEndKind::Misconfigured { what: format!("{text}; {fix}") }
             }
             FailureClass::ContextExceeded => SessionEndKind::ContextExceeded { what: self.why },
-            FailureClass::OutputCut | FailureClass::Empty => fault(FaultKind::NoAnswer, said),
-            FailureClass::InvalidAnswer => fault(FaultKind::InvalidAnswer, said),
-            FailureClass::Hung => fault(FaultKind::Silence, said),
-            FailureClass::SessionLimit | FailureClass::Refused | FailureClass::Crashed => fault(FaultKind::Exit, said),
+            FailureClass::OutputCut | FailureClass::Empty => fault(FaultKind::NoAnswer, text),
+            FailureClass::InvalidAnswer => fault(FaultKind::InvalidAnswer, text),
+            FailureClass::Hung => fault(FaultKind::Silence, text),
+            FailureClass::SessionLimit | FailureClass::Refused | FailureClass::Crashed => fault(FaultKind::Exit, text),
         }
     }
 }
@@ -65,8 +65,8 @@ pub fn is_transient(class: FailureClass) -> bool {
 ///
 /// A session that was ended for its time or its silence may have been waiting for an unavailable service; anything else
 /// that it had reported by then was not the cause.
-pub fn explains_end<A>(class: FailureClass, seen: &SessionEndKind<A>) -> bool {
-    match seen {
+pub fn explains_end<A>(class: FailureClass, end: &SessionEndKind<A>) -> bool {
+    match end {
         SessionEndKind::TimedOut | SessionEndKind::Faulty { kind: FaultKind::Silence, .. } => is_transient(class),
         SessionEndKind::Faulty { .. } => true,
         SessionEndKind::Answered(_)

@@ -420,7 +420,7 @@ fn keep_newest_lines(text: &str) -> String {
     format!("{PROGRESS_HEADING}{}", &lines[cut..])
 }
 
-/// A green guard says anew which tests pass.
+/// A green guard replaces the list of tests that pass.
 fn next_tests(old: &TestRecord, outcome: &IterationOutcome) -> TestRecord {
     let green = outcome.guard.as_ref().filter(|_| outcome.guard_outcome() == GuardOutcome::Pass);
     let results = green.and_then(|guard| guard.tests.as_ref());

@@ -111,13 +111,13 @@ fn find_growth_breach(session: &SessionTree<'_>, agent_tree: &TaskTree) -> Optio
     let added: Vec<PlacedNode<'_>> = tree::walk(agent_tree).into_iter().filter(is_new).collect();
     let limit = if session.role == Role::Repair { MAX_REPAIRED } else { MAX_ADDED };
     if added.len() > limit {
-        let seen = format!("it added {}; let a part of them be divided by their own sessions", added.len());
-        return Some(RuleBreach { rule: SessionRule::NodeCount, at: session.node.to_owned(), seen });
+        let details = format!("it added {}; let a part of them be divided by their own sessions", added.len());
+        return Some(RuleBreach { rule: SessionRule::NodeCount, at: session.node.to_owned(), details });
     }
     added.iter().find(|placed| count_single(**placed, &after) > MAX_SINGLE).map(|placed| RuleBreach {
         rule: SessionRule::SingleChild,
         at: placed.node.id.clone(),
-        seen: "it and the two above it have no siblings; do the work, or divide it into 2 or more".to_owned(),
+        details: "it and the two above it have no siblings; do the work, or divide it into 2 or more".to_owned(),
     })
 }
 
@@ -158,7 +158,7 @@ fn find_breach(from: &TaskTree, agent_tree: &TaskTree) -> Option<RuleBreach> {
 
 fn find_node_breach(before: PlacedNode<'_>, after: &BTreeMap<&str, PlacedNode<'_>>) -> Option<RuleBreach> {
     let id = &before.node.id;
-    let breach = |rule: SessionRule, seen: String| Some(RuleBreach { rule, at: id.clone(), seen });
+    let breach = |rule: SessionRule, details: String| Some(RuleBreach { rule, at: id.clone(), details });
     let Some(now) = after.get(id.as_str()) else {
         let rule = if before.node.passes { SessionRule::PassedNode } else { SessionRule::KeepNodes };
         return breach(rule, "the task is gone, or has another id".to_owned());

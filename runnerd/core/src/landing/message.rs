@@ -110,8 +110,8 @@ impl LandedMessage<'_> {
     /// Returns a person's own message with the trailers of a landed commit appended, to its last paragraph if that
     /// consists of trailers.
     pub fn append_to(&self, message: &str) -> String {
-        let kept: Vec<String> = message.trim_end().lines().map(quote_line).collect();
-        let text = kept.join("\n");
+        let lines: Vec<String> = message.trim_end().lines().map(quote_line).collect();
+        let text = lines.join("\n");
         let between = if ends_with_trailers(format!("{text}\n").as_bytes()) { "\n" } else { "\n\n" };
         format!("{text}{between}{}", self.trailers())
     }
@@ -138,7 +138,7 @@ pub struct LandedCommitFields<'a> {
 
 impl LandedCommitFields<'_> {
     /// Describes how it differs from the one rebuilt from the run's commits.
-    pub fn describe_difference(&self, made: &Self) -> Option<String> {
+    pub fn describe_difference(&self, expected: &Self) -> Option<String> {
         let fields = |head: &Self| {
             let subject = head.message.lines().next().unwrap_or_default().to_owned();
             [
@@ -148,8 +148,8 @@ impl LandedCommitFields<'_> {
                 ("subject", subject),
             ]
         };
-        let differing = fields(made).into_iter().zip(fields(self)).find(|(made, found)| made != found);
-        differing.map(|((at, made), (_, found))| format!("{at}: expected {made}, found {found}"))
+        let differing = fields(expected).into_iter().zip(fields(self)).find(|(expected, found)| expected != found);
+        differing.map(|((at, expected), (_, found))| format!("{at}: expected {expected}, found {found}"))
     }
 }
 

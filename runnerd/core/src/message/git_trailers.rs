@@ -41,12 +41,12 @@ fn is_look_alike(name: &str, trailer: &str) -> bool {
     // Bit n says that the name so far may stand for the first n characters of the trailer.
     let mut matched = 1_u64;
     for c in name.chars() {
-        let same = (0..).zip(trailer.chars()).filter(|(_, wanted)| c.eq_ignore_ascii_case(wanted));
+        let same = (0..).zip(trailer.chars()).filter(|(_, letter)| c.eq_ignore_ascii_case(letter));
         let same: u64 = same.map(|(at, _): (u32, _)| 1 << at).sum();
         matched = if c.is_ascii() { (matched & same) << 1 } else { matched | matched << 1 };
     }
-    let kept = name.chars().filter(char::is_ascii).count();
-    matched >> trailer.len() & 1 == 1 && kept * 2 >= trailer.len()
+    let ascii_count = name.chars().filter(char::is_ascii).count();
+    matched >> trailer.len() & 1 == 1 && ascii_count * 2 >= trailer.len()
 }
 
 /// Returns the ASCII character of a wide form.

@@ -401,8 +401,8 @@ proptest! {
         };
         let message = receipt.compose();
         let read = RunnerCommit::parse(&message);
-        let kept = Receipt { summary: summary::sanitize_summary(&receipt.summary), ..receipt };
-        prop_assert_eq!(read, Ok(iteration(kept)));
+        let expected = Receipt { summary: summary::sanitize_summary(&receipt.summary), ..receipt };
+        prop_assert_eq!(read, Ok(iteration(expected)));
     }
 
     #[test]

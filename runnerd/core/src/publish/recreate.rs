@@ -65,7 +65,7 @@ pub fn choose_source<C>(left: WorkspaceRemains<C>) -> WorkspaceSource<C> {
 pub fn missing_workspace(run: &str, [source, workspace]: [&str; 2]) -> Blocker {
     Blocker {
         what: format!(
-            "the workspace {workspace} is gone; it can be made anew from what {source} has of run {run}, without what was \
+            "the workspace {workspace} is gone; it can be recreated from what {source} has of run {run}, without what was \
              not committed"
         ),
         remedy: "put it back if you have it".to_owned(),

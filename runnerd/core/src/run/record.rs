@@ -44,7 +44,8 @@ pub struct RunRecord {
     /// What to apply in a separate commit before it continues.
     pub resume: Option<ResumeOrder>,
     /// A request that has not taken effect.
-    pub asked: Option<StopRequest>,
+    #[serde(rename = "asked")]
+    pub stop_request: Option<StopRequest>,
     /// Facts about its sessions that are not committed.
     pub uncommitted: RunScratch,
 }
@@ -242,14 +243,14 @@ impl RunRecord {
             queued_at,
             beginning: None,
             resume: None,
-            asked: None,
+            stop_request: None,
             uncommitted: RunScratch::default(),
         }
     }
 
     /// Whether it is cancelled, or ends as such once its session has ended.
     pub fn is_cancelled(&self) -> bool {
-        self.asked == Some(StopRequest::Cancel)
+        self.stop_request == Some(StopRequest::Cancel)
             || matches!(self.state, RecordState::Over { end: RunEnd::Cancelled, .. })
     }
 
@@ -356,10 +357,10 @@ mod tests {
 
     #[test]
     fn what_may_be_granted_already_is_not_granted_again() {
-        let kept = ResumeOrder { more: 3, reset: true, from: Some("c".repeat(40)), then: 0 };
-        let asked = ResumeOrder::merged_with(Some(kept.clone()), 2, false);
-        assert_eq!(asked, ResumeOrder { then: 2, ..kept.clone() });
-        assert_eq!(ResumeOrder::merged_with(Some(asked), 4, false), ResumeOrder { then: 6, ..kept });
+        let first = ResumeOrder { more: 3, reset: true, from: Some("c".repeat(40)), then: 0 };
+        let order = ResumeOrder::merged_with(Some(first.clone()), 2, false);
+        assert_eq!(order, ResumeOrder { then: 2, ..first.clone() });
+        assert_eq!(ResumeOrder::merged_with(Some(order), 4, false), ResumeOrder { then: 6, ..first });
     }
 
     #[test]

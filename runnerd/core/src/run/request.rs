@@ -239,8 +239,9 @@ fn handle_pause(run: RunRecord, now: bool, situation: &RequestContext<'_>) -> Re
     match (run.state, situation.work) {
         (RecordState::Over { end, .. }, _) => Err(RequestRefusal::IsOver(end.status())),
         (_, RunActivity::Active) | (RecordState::Running, RunActivity::Unfinished) => {
-            let stop_request = run.asked.filter(|asked| *asked == StopRequest::Cancel).or(Some(StopRequest::Pause));
-            let step = RunTransition::from(RunRecord { asked: stop_request, ..run });
+            let stop_request =
+                run.stop_request.filter(|asked| *asked == StopRequest::Cancel).or(Some(StopRequest::Pause));
+            let step = RunTransition::from(RunRecord { stop_request, ..run });
             Ok(if now { step.with_effect(RunAction::Stop(StopCause::Pause)) } else { step })
         }
         _ => {
@@ -256,7 +257,8 @@ fn handle_cancel(run: RunRecord, situation: &RequestContext<'_>) -> Result<RunTr
         (RecordState::Over { end: RunEnd::Cancelled, .. }, _) => Ok(run.into()),
         (RecordState::Over { end, .. }, _) => Err(RequestRefusal::IsOver(end.status())),
         (_, RunActivity::Active | RunActivity::Unfinished) => {
-            let run = RunRecord { asked: Some(StopRequest::Cancel), state: RecordState::Running, reason: None, ..run };
+            let run =
+                RunRecord { stop_request: Some(StopRequest::Cancel), state: RecordState::Running, reason: None, ..run };
             Ok(RunTransition::from(run).with_effect(RunAction::Stop(StopCause::Cancel)))
         }
         (_, RunActivity::Nothing) => {
@@ -278,7 +280,7 @@ fn check_resume(
         RecordState::Over { end, .. } => check_continue_from_end(end, more.unwrap_or(0), situation).err(),
         RecordState::WaitsForPerson => situation.find_pending().map(RequestRefusal::WaitsForReview),
         RecordState::WaitsForService(_) => (!now).then_some(RequestRefusal::WaitsForService),
-        RecordState::Running if run.asked.is_none() && more.is_none() => {
+        RecordState::Running if run.stop_request.is_none() && more.is_none() => {
             let blocker = situation.blocker.map(|obstacle| RequestRefusal::IsBlocked(obstacle.wait_reason()));
             Some(blocker.unwrap_or(RequestRefusal::IsRunning))
         }
@@ -324,7 +326,7 @@ fn handle_review(
     let stop_request = (run.state == RecordState::Paused).then_some(StopRequest::Step);
     run.uncommitted.word = Some(review_decision);
     let RunTransition { record, effects } = queue_run(run);
-    Ok(RunTransition { record: RunRecord { asked: stop_request, ..record }, effects })
+    Ok(RunTransition { record: RunRecord { stop_request, ..record }, effects })
 }
 
 fn check_change(state: RecordState, subject: ChangeSubject) -> Result<(), RequestRefusal> {
@@ -341,7 +343,7 @@ fn check_change(state: RecordState, subject: ChangeSubject) -> Result<(), Reques
 fn queue_run(run: RunRecord) -> RunTransition {
     let was_over = run.state.is_over();
     let state = if run.state == RecordState::Running { RecordState::Running } else { RecordState::Queued };
-    let step =
-        RunTransition::from(RunRecord { state, asked: None, reason: None, ..run }).with_effect(RunAction::NotifyState);
+    let step = RunTransition::from(RunRecord { state, stop_request: None, reason: None, ..run })
+        .with_effect(RunAction::NotifyState);
     if was_over { step.with_effect(RunAction::MoveToBack) } else { step }
 }

@@ -13,14 +13,14 @@ pub(crate) fn strip(text: &str) -> Cow<'_, str> {
     if !text.contains(begins_sequence) {
         return Cow::Borrowed(text);
     }
-    let mut kept = String::with_capacity(text.len());
+    let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(begins_sequence) {
-        kept.push_str(&rest[..at]);
+        plain.push_str(&rest[..at]);
         rest = &rest[at + sequence_len(&rest[at..])..];
     }
-    kept.push_str(rest);
-    Cow::Owned(kept)
+    plain.push_str(rest);
+    Cow::Owned(plain)
 }
 
 /// Whether a sequence begins at the character: escape, or one of the 8-bit introducers.

@@ -13,7 +13,7 @@ impl Verdict {
     /// Returns the details on one line; `None` if the verdict has none.
     pub fn detail(&self) -> Option<String> {
         match self {
-            Self::Broken(breach) => Some(format!("{} ({}: {})", breach.rule.as_str(), breach.at, breach.seen)),
+            Self::Broken(breach) => Some(format!("{} ({}: {})", breach.rule.as_str(), breach.at, breach.details)),
             Self::Fault { kind, what } => Some(format!("{}: {what}", kind.as_str())),
             Self::Unavailable { why, until: None } => Some(why.clone()),
             Self::Unavailable { why, until: Some(until) } => Some(format!("{why} (until {until})")),
@@ -104,12 +104,12 @@ impl RuleBreach {
         node: &str,
         ChildCounts { answered: brought, gained }: ChildCounts,
     ) -> Self {
-        Self { rule, at: node.to_owned(), seen: format!("{brought} in the answer and {gained} in the tree") }
+        Self { rule, at: node.to_owned(), details: format!("{brought} in the answer and {gained} in the tree") }
     }
 
     /// Describes history that the guard has rewritten.
-    pub(crate) fn for_guard(node: &str, seen: &str) -> Self {
-        Self { rule: SessionRule::History, at: node.to_owned(), seen: format!("{GUARD_PREFIX}{seen}") }
+    pub(crate) fn for_guard(node: &str, details: &str) -> Self {
+        Self { rule: SessionRule::History, at: node.to_owned(), details: format!("{GUARD_PREFIX}{details}") }
     }
 
     /// Returns the children that arrived in a way that is not allowed; zero if the breach is about something else.
@@ -117,7 +117,7 @@ impl RuleBreach {
         if !matches!(self.rule, SessionRule::ChildrenOnlyWithDecomposed | SessionRule::ChildrenOneWay) {
             return ChildCounts::default();
         }
-        let mut numbers = self.seen.split(' ').filter_map(|word| word.parse().ok());
+        let mut numbers = self.details.split(' ').filter_map(|word| word.parse().ok());
         let answered = numbers.next().unwrap_or(0);
         let gained = numbers.next().unwrap_or(0);
         ChildCounts { answered, gained: u32::try_from(gained).unwrap_or(u32::MAX) }
@@ -125,20 +125,20 @@ impl RuleBreach {
 
     /// Returns what the guard did to history, if the breach is the guard's.
     pub(crate) fn guard_history(&self) -> Option<&str> {
-        self.seen.strip_prefix(GUARD_PREFIX).filter(|_| self.rule == SessionRule::History)
+        self.details.strip_prefix(GUARD_PREFIX).filter(|_| self.rule == SessionRule::History)
     }
 
     /// Returns why the tree was refused, if not for a wrong field.
     pub(crate) fn tree_limit(&self) -> Option<TreeLimit> {
-        TreeLimit::parse(&self.seen).filter(|_| self.rule == SessionRule::ValidTree)
+        TreeLimit::parse(&self.details).filter(|_| self.rule == SessionRule::ValidTree)
     }
 
-    /// Parses `<rule> (<at>: <seen>)`.
+    /// Parses `<rule> (<at>: <details>)`.
     fn parse(text: &str) -> Option<Self> {
         let rule = SessionRule::parse(text)?;
         let place = text[rule.as_str().len()..].strip_prefix(" (")?;
-        let (at, seen) = place.strip_suffix(')').unwrap_or(place).split_once(": ")?;
-        Some(Self { rule, at: at.to_owned(), seen: seen.to_owned() })
+        let (at, details) = place.strip_suffix(')').unwrap_or(place).split_once(": ")?;
+        Some(Self { rule, at: at.to_owned(), details: details.to_owned() })
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
     fn details_are_read_back_as_they_were_written() {
         let until = "2026-03-01T08:00:00Z".parse().ok();
         let breaches = SessionRule::ALL.map(|rule| {
-            Verdict::Broken(RuleBreach { rule, at: "root.2".to_owned(), seen: "its parent is (none): x".to_owned() })
+            Verdict::Broken(RuleBreach { rule, at: "root.2".to_owned(), details: "its parent is (none): x".to_owned() })
         });
         let faults = FaultKind::ALL.map(|kind| Verdict::Fault { kind, what: "it said: no\nmore".to_owned() });
         let stops = StopCause::ALL.map(|by| Verdict::Interrupted { by });
@@ -191,7 +191,7 @@ mod tests {
         let counted = ChildCounts { answered: 2, gained: 3 };
         assert_eq!(RuleBreach::for_children(SessionRule::ChildrenOneWay, "root", counted).child_counts(), counted);
         assert_eq!(RuleBreach::for_guard("root", "2 commits").guard_history(), Some("2 commits"));
-        let gone = |rule| RuleBreach { rule, at: "tree.json".to_owned(), seen: TreeLimit::FileGone.to_string() };
+        let gone = |rule| RuleBreach { rule, at: "tree.json".to_owned(), details: TreeLimit::FileGone.to_string() };
         assert_eq!(gone(SessionRule::ValidTree).tree_limit(), Some(TreeLimit::FileGone));
         assert_eq!(
             (gone(SessionRule::KeepNodes).tree_limit(), gone(SessionRule::History).guard_history()),

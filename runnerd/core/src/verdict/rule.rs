@@ -10,7 +10,8 @@ pub struct RuleBreach {
     /// The node or path concerned.
     pub at: String,
     /// What was observed.
-    pub seen: String,
+    #[serde(rename = "seen")]
+    pub details: String,
 }
 
 /// The rules whose breach costs an attempt, in order of precedence.

@@ -129,7 +129,7 @@ pub(crate) fn invalid() -> TreeFinding {
 }
 
 pub(crate) fn illegal(rule: SessionRule) -> TreeFinding {
-    TreeFinding::Illegal(RuleBreach { rule, at: "a".to_owned(), seen: "`goal` differs".to_owned() })
+    TreeFinding::Illegal(RuleBreach { rule, at: "a".to_owned(), details: "`goal` differs".to_owned() })
 }
 
 pub(crate) fn finding(tree: TreeFinding) -> SessionFinding {
@@ -204,7 +204,7 @@ pub(crate) fn finding_of(outcome: &mut IterationOutcome) -> &mut SessionFinding 
 }
 
 pub(crate) fn broken(rule: SessionRule) -> Verdict {
-    Verdict::Broken(RuleBreach { rule, at: "b".to_owned(), seen: "it was seen".to_owned() })
+    Verdict::Broken(RuleBreach { rule, at: "b".to_owned(), details: "it was seen".to_owned() })
 }
 
 pub(crate) fn fault() -> Verdict {

@@ -28,7 +28,7 @@ struct Situation {
     verdict: Option<Verdict>,
     outages: Vec<ServiceOutage>,
     tried: ResourceUsage,
-    asked: Option<StopRequest>,
+    stop_request: Option<StopRequest>,
 }
 
 impl Situation {
@@ -42,7 +42,7 @@ impl Situation {
             verdict: None,
             outages: Vec::new(),
             tried: ResourceUsage::default(),
-            asked: None,
+            stop_request: None,
         }
     }
 
@@ -55,7 +55,7 @@ impl Situation {
     fn next(&self) -> NextStep {
         let ended = self.verdict.as_ref();
         let outages = ended.map(|verdict| fallback::outages_after(&self.outages, "first", verdict, now()));
-        decide_next(&self.standing(outages.as_ref().unwrap_or(&self.outages)), ended, self.asked)
+        decide_next(&self.standing(outages.as_ref().unwrap_or(&self.outages)), ended, self.stop_request)
     }
 
     fn standing<'a>(&'a self, outages: &'a [ServiceOutage]) -> RunInputs<'a> {
@@ -150,9 +150,9 @@ fn reasons() -> Vec<Reason> {
         ("cancel --now", RunStatus::Cancelled, |case| {
             case.verdict = Some(Verdict::Interrupted { by: StopCause::Cancel });
         }),
-        ("cancel", RunStatus::Cancelled, |case| case.asked = Some(StopRequest::Cancel)),
+        ("cancel", RunStatus::Cancelled, |case| case.stop_request = Some(StopRequest::Cancel)),
         ("pause --now", RunStatus::Paused, |case| case.verdict = Some(Verdict::Interrupted { by: StopCause::Pause })),
-        ("pause", RunStatus::Paused, |case| case.asked = Some(StopRequest::Pause)),
+        ("pause", RunStatus::Paused, |case| case.stop_request = Some(StopRequest::Pause)),
         ("unavailable", RunStatus::Waiting, |case| {
             case.verdict = Some(Verdict::Unavailable { why: "limit".to_owned(), until: None });
         }),

@@ -584,7 +584,7 @@ fn a_run_that_is_over_has_its_turn_only_if_a_step_can_lead_on() {
 
 #[test]
 fn what_was_asked_takes_effect_between_two_iterations_and_goes_before_a_wait() {
-    let asked = |asked| RunRecord { asked: Some(asked), ..run(RecordState::Running) };
+    let asked = |asked| RunRecord { stop_request: Some(asked), ..run(RecordState::Running) };
     let after = |run: &RunRecord, event| decide(run, event, now()).expect("it is being driven").record;
     let wait = || RunEvent::Declined(NextStep::Wait(wait(), why()));
     let waits = [
@@ -608,7 +608,7 @@ fn what_was_asked_takes_effect_between_two_iterations_and_goes_before_a_wait() {
 
 #[test]
 fn a_cancelled_run_ends_whatever_is_in_its_way_and_says_what_it_has_left() {
-    let cancelled = RunRecord { asked: Some(StopRequest::Cancel), ..run(RecordState::Running) };
+    let cancelled = RunRecord { stop_request: Some(StopRequest::Cancel), ..run(RecordState::Running) };
     for nature in [Transience::Passing, Transience::Lasting, Transience::Lost] {
         let step = decide(&cancelled, RunEvent::Blocked(obstruction(nature)), now()).expect("it is being driven");
         assert_eq!(step.record.state, RecordState::Over { end: RunEnd::Cancelled, at: now() }, "{nature:?}");
@@ -647,7 +647,7 @@ fn an_iteration_in_which_the_daemon_died_ends_before_its_run() {
     };
     for state in [RecordState::Running, RecordState::Held, RecordState::Paused] {
         let cancelled = unfinished(&run(state), RunRequest::Cancel);
-        assert_eq!((cancelled.state, cancelled.asked), (RecordState::Running, Some(StopRequest::Cancel)));
+        assert_eq!((cancelled.state, cancelled.stop_request), (RecordState::Running, Some(StopRequest::Cancel)));
         let paused = unfinished(&run(state), RunRequest::Pause { now: false });
         assert_eq!(
             paused.state,
@@ -699,9 +699,9 @@ fn what_a_request_does_beside_the_record() {
 
 #[test]
 fn a_cancelled_session_is_not_paused_by_a_pause_that_comes_later() {
-    let cancelled = RunRecord { asked: Some(StopRequest::Cancel), ..run(RecordState::Running) };
+    let cancelled = RunRecord { stop_request: Some(StopRequest::Cancel), ..run(RecordState::Running) };
     assert_eq!(
-        answer(&cancelled, &RunRequest::Pause { now: false }).expect("it runs").record.asked,
+        answer(&cancelled, &RunRequest::Pause { now: false }).expect("it runs").record.stop_request,
         Some(StopRequest::Cancel)
     );
 }
@@ -743,7 +743,7 @@ fn a_person_who_had_paused_the_run_finds_it_paused_after_their_word() {
         answer(&run(state), &RunRequest::Review { decision: Decision::Approve, iter: 3, signature: None })
             .expect("a node waits")
             .record
-            .asked
+            .stop_request
     };
     assert_eq!(
         (request_after_review(RecordState::Paused), request_after_review(RecordState::WaitsForPerson)),
@@ -839,10 +839,13 @@ fn every_stopped_run_says_why_and_can_be_stored() {
         assert_eq!(run.reason.is_some(), stands, "{label}: {from:?} -> {run:?}");
         let is_done_with = matches!(run.state, RecordState::Queued | RecordState::Paused | RecordState::Over { .. });
         assert!(
-            !is_done_with || !matches!(run.asked, Some(StopRequest::Pause | StopRequest::Cancel)),
+            !is_done_with || !matches!(run.stop_request, Some(StopRequest::Pause | StopRequest::Cancel)),
             "{label}: {run:?}"
         );
-        assert!(!stands || run.asked != Some(StopRequest::Cancel), "a cancel waits for a person: {label}: {run:?}");
+        assert!(
+            !stands || run.stop_request != Some(StopRequest::Cancel),
+            "a cancel waits for a person: {label}: {run:?}"
+        );
         let stored = serde_json::to_string(&run).expect("it is data");
         assert_eq!(serde_json::from_str::<RunRecord>(&stored).expect("it is read again"), run);
         if matches!(from.state, RecordState::Over { end: RunEnd::Completed | RunEnd::Cancelled, .. })
@@ -916,7 +919,7 @@ pub(crate) fn requests_table() -> String {
 
 fn granted(state: RecordState, step: &RunTransition) -> String {
     let mut words = vec![if step.record.state == state { "as it is".to_owned() } else { word(step.record.state) }];
-    words.extend(step.record.asked.map(|request| format!("asked to {}", format!("{request:?}").to_lowercase())));
+    words.extend(step.record.stop_request.map(|request| format!("asked to {}", format!("{request:?}").to_lowercase())));
     words.extend(step.effects.iter().filter_map(|effect| match effect {
         RunAction::MoveToBack => Some("behind the others".to_owned()),
         RunAction::Stop(_) => Some("the session ends".to_owned()),

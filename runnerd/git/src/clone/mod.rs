@@ -53,12 +53,12 @@ impl<'a> RepositoryClone<'a> {
 
     /// Creates the empty repository.
     fn init_repository(self) -> Result<Self, GitError> {
-        let Self { source, target: made, .. } = &self;
-        let git_dir = made.git_dir();
+        let Self { source, target, .. } = &self;
+        let git_dir = target.git_dir();
         fs::create_dir_all(git_dir).map_err(GitError::io("making", git_dir))?;
         fs::set_permissions(git_dir, Permissions::from_mode(0o700)).map_err(GitError::io("making", git_dir))?;
         let opened = source.open()?;
-        let mut init = GitCommand::new(made, "init").args(["--quiet", "--template="]);
+        let mut init = GitCommand::new(target, "init").args(["--quiet", "--template="]);
         if opened.object_hash() != gix::hash::Kind::Sha1 {
             init = init.arg(format!("--object-format={}", opened.object_hash()));
         }

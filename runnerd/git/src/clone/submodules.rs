@@ -70,10 +70,10 @@ impl RepositoryClone<'_> {
         fs::create_dir_all(&work_dir).map_err(GitError::io("making", &work_dir))?;
         // If a submodule has its git folder in its own work tree, so does the replica's.
         let relative_dir = git_dir.strip_prefix(self.source.git_dir()).ok();
-        let new = relative_dir.map_or_else(|| work_dir.join(".git"), |kept| self.target.git_dir().join(kept));
-        let made = super::new_repository(submodule, &work_dir, &new);
+        let new = relative_dir.map_or_else(|| work_dir.join(".git"), |relative| self.target.git_dir().join(relative));
+        let target = super::new_repository(submodule, &work_dir, &new);
         let remotes = RemoteSource::Submodule(read_remotes(git_dir));
-        let clone = RepositoryClone { source: submodule, target: made, relocation: self.relocation.clone(), remotes }
+        let clone = RepositoryClone { source: submodule, target, relocation: self.relocation.clone(), remotes }
             .init_repository()?;
         let head = submodule.head()?.commit();
         clone.copy_settings()?;

@@ -132,7 +132,7 @@ impl Repository {
         self.check_not_moved()?;
         let files = self.list_watched_files()?.into_iter().map(|(name, path)| Ok((name, read_file_state(&path)?)));
         let files = files.collect::<Result<Vec<_>, GitError>>()?.into_iter();
-        let files = files.filter_map(|(name, seen)| Some((name, seen?))).collect();
+        let files = files.filter_map(|(name, file)| Some((name, file?))).collect();
         // Without them, every reference would seem to have been created by the session, and none removed.
         let refs = self.list_refs()?;
         let places = self.git_dir_inodes()?;
@@ -275,8 +275,8 @@ impl Repository {
             if moved.is_empty() {
                 break;
             }
-            let seen = std::mem::replace(&mut moved, before.compare_refs(self.list_refs()?));
-            if seen == moved {
+            let previous = std::mem::replace(&mut moved, before.compare_refs(self.list_refs()?));
+            if previous == moved {
                 break;
             }
         }

@@ -73,8 +73,8 @@ impl Repository {
     /// Creates a folder for merges in `parent_dir`, with the attributes of a commit.
     pub fn create_merger(&self, parent_dir: &Path, attributes: &Id) -> Result<TreeMerger<'_>, GitError> {
         fs::create_dir_all(parent_dir).map_err(GitError::io("making", parent_dir))?;
-        let made = tempfile::Builder::new().prefix("merge-").tempdir_in(parent_dir);
-        let folder = made.map_err(GitError::io("making a directory in", parent_dir))?;
+        let folder = tempfile::Builder::new().prefix("merge-").tempdir_in(parent_dir);
+        let folder = folder.map_err(GitError::io("making a directory in", parent_dir))?;
         let merger = TreeMerger { repository: self, folder };
         merger.create_git_dir(attributes)?;
         Ok(merger)

@@ -195,10 +195,11 @@ fn write_file_patch(repo: &gix::Repository, difference: &PathDiff, patch: &mut V
         return Ok(());
     }
     push_line(patch, &format!("index {}..{}", id(old), id(new)));
-    let names = (old.map_or("/dev/null".to_owned(), |_| a), new.map_or("/dev/null".to_owned(), |_| b));
+    let old_name = old.map_or("/dev/null".to_owned(), |_| a);
+    let new_name = new.map_or("/dev/null".to_owned(), |_| b);
     match (read_text(repo, old)?, read_text(repo, new)?) {
-        (Some(before), Some(after)) => write_hunks(&before, &after, &names, patch),
-        _ => push_line(patch, &format!("Binary files {} and {} differ", names.0, names.1)),
+        (Some(before), Some(after)) => write_hunks(&before, &after, &old_name, &new_name, patch),
+        _ => push_line(patch, &format!("Binary files {old_name} and {new_name} differ")),
     }
     Ok(())
 }
@@ -219,15 +220,15 @@ fn read_text(repo: &gix::Repository, side: DiffSide) -> gix::Result<Option<Vec<u
     Ok((!probe.contains(&0)).then_some(content))
 }
 
-fn write_hunks(before: &[u8], after: &[u8], names: &(String, String), patch: &mut Vec<u8>) {
+fn write_hunks(before: &[u8], after: &[u8], old_name: &str, new_name: &str, patch: &mut Vec<u8>) {
     let input = InternedInput::new(byte_lines(before), byte_lines(after));
     let mut diff = Diff::compute(Algorithm::Myers, &input);
     diff.postprocess_no_heuristic(&input);
     if diff.count_additions() + diff.count_removals() == 0 {
         return;
     }
-    push_line(patch, &format!("--- {}", names.0));
-    push_line(patch, &format!("+++ {}", names.1));
+    push_line(patch, &format!("--- {old_name}"));
+    push_line(patch, &format!("+++ {new_name}"));
     UnifiedDiff::new(&diff, &input, HunkWriter(patch), ContextSize::symmetrical(3))
         .consume()
         .expect("BUG: writing to memory cannot fail");

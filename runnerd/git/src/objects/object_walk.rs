@@ -17,7 +17,7 @@ pub(super) struct ObjectWalk<'a> {
     /// Limits: number of objects, and bytes of file content.
     limits: (usize, u64),
     bytes: u64,
-    seen: HashSet<ObjectId>,
+    visited: HashSet<ObjectId>,
     commits: Vec<ObjectId>,
 }
 
@@ -35,7 +35,7 @@ enum WalkAbort {
 impl<'a> ObjectWalk<'a> {
     /// Prepares a walk in `repo` that stops at `known` commits and at the limits `most`.
     pub(super) fn new(repo: &'a gix::Repository, known: &'a [ObjectId], most: (usize, u64)) -> Self {
-        Self { repo, known, limits: most, bytes: 0, seen: HashSet::new(), commits: Vec::new() }
+        Self { repo, known, limits: most, bytes: 0, visited: HashSet::new(), commits: Vec::new() }
     }
 
     /// Returns the objects reachable from `tips` but not from the known commits. Checks that every object exists and
@@ -52,13 +52,13 @@ impl<'a> ObjectWalk<'a> {
         while let Some(commit) = self.commits.pop() {
             self.visit_commit(commit)?;
         }
-        Ok(self.seen)
+        Ok(self.visited)
     }
 
     /// Records an object; false if it was recorded before.
     fn record_object(&mut self, id: ObjectId) -> gix::Result<bool> {
-        let is_new = self.seen.insert(id);
-        if self.seen.len() > self.limits.0 || self.bytes > self.limits.1 {
+        let is_new = self.visited.insert(id);
+        if self.visited.len() > self.limits.0 || self.bytes > self.limits.1 {
             Err(gix::Error::from_error(WalkAbort::TooMany))
         } else {
             Ok(is_new)

@@ -37,7 +37,7 @@ impl Repository {
             if part.is_empty() {
                 continue;
             }
-            let outcome = signature_log(self, part, (signers, revoked.as_deref())).output()?;
+            let outcome = signature_log(self, part, signers, revoked.as_deref()).output()?;
             let text = String::from_utf8_lossy(&outcome.stdout);
             // Whatever follows the last record separator is incomplete.
             let records = text.rsplit_once('\0').map_or("", |(records, _)| records);
@@ -62,10 +62,15 @@ impl Repository {
 }
 
 /// Prepares git to print its verdict on each commit as soon as it has checked it.
-fn signature_log<'a>(repository: &'a Repository, commits: &[String], keys: (&Path, Option<&Path>)) -> GitCommand<'a> {
+fn signature_log<'a>(
+    repository: &'a Repository,
+    commits: &[String],
+    signers: &Path,
+    revoked: Option<&Path>,
+) -> GitCommand<'a> {
     let args = ["--stdin", "--no-walk=unsorted", "--no-patch", "--no-show-signature", "--no-color", "-z"];
     let git = GitCommand::new(repository, "log").env("GIT_NO_LAZY_FETCH", "1").env("GIT_FLUSH", "1").args(args);
-    let git = with_signature_config(git, keys.0, keys.1).args(["--encoding=UTF-8", FORMAT]);
+    let git = with_signature_config(git, signers, revoked).args(["--encoding=UTF-8", FORMAT]);
     git.input(commits.join("\n").into_bytes())
 }
 

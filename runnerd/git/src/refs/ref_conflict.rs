@@ -17,12 +17,7 @@ impl Repository {
         let Some(existing) = self.find_conflicting_ref(name)? else { return Ok(()) };
         let requested = name.to_owned();
         let path = self.work_dir().to_owned();
-        Err(GitError::RefConflict {
-            free: self.find_free_name(&existing)?,
-            standing: existing,
-            wanted: requested,
-            path,
-        })
+        Err(GitError::RefConflict { free: self.find_free_name(&existing)?, existing, requested, path })
     }
 
     /// Renames the references that leave no room for one of the runner's own. What they name stays reachable.

@@ -109,8 +109,8 @@ mod tests {
         }
         assert_eq!(out, [1; 300]);
         assert_eq!(objects.get(&id(2), &mut out), None, "the first and the third take all room");
-        let kept = objects.lock();
-        let held: usize = kept.iter().map(|(_, (_, data))| data.len()).sum();
-        assert_eq!((kept.len(), held), (2, 600));
+        let objects = objects.lock();
+        let held: usize = objects.iter().map(|(_, (_, data))| data.len()).sum();
+        assert_eq!((objects.len(), held), (2, 600));
     }
 }

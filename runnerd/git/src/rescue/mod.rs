@@ -230,8 +230,8 @@ impl Repository {
     fn remove_untracked_files(&self, plan: &RestorePlan) -> Result<Vec<String>, GitError> {
         let mut removed = Vec::new();
         for WorktreeChange { path, kind } in self.list_changes()? {
-            let seen = plan.present.get(&path).filter(|(kind, _)| *kind != EntryKind::Submodule);
-            if kind != ChangeKind::Untracked || seen.is_none() || seen != plan.rescued.get(&path) {
+            let existing = plan.present.get(&path).filter(|(kind, _)| *kind != EntryKind::Submodule);
+            if kind != ChangeKind::Untracked || existing.is_none() || existing != plan.rescued.get(&path) {
                 continue;
             }
             let file = self.absolute_path(&path);

@@ -51,7 +51,7 @@ const FORGERIES: [IndexForgery; 8] = [
         state.dangerously_push_entry(Stat::default(), tree, flags, Mode::DIR, "dir/".into());
         state.sort_entries();
     }),
-    ("the times of the file are those of before", |fixture, _| {
+    ("the times of the file are the earlier ones", |fixture, _| {
         let other = fixture.path("a.txt").metadata().unwrap().modified().unwrap();
         File::options().write(true).open(fixture.path(PATH)).unwrap().set_modified(other).unwrap();
     }),

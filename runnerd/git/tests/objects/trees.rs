@@ -150,7 +150,8 @@ fn what_gits_check_says_of_a_tree_is_what_the_audit_says() {
     let trees = make_objects(|random| tree(random, [&blob, &folder]));
     let ids = store.store("tree", trees.iter().map(|(_, tree)| tree.as_slice()));
     let checked = store.fsck();
-    let (mut differing, mut counts) = (Vec::new(), BTreeMap::<&str, usize>::new());
+    let mut differing = Vec::new();
+    let mut counts = BTreeMap::<&str, usize>::new();
     for ((seed, tree), id) in trees.iter().zip(&ids) {
         let ours = our_faults(tree);
         let gits = gits(checked.get(id));

@@ -39,7 +39,8 @@ struct GuardOverlay {
     /// The files that were written in their place, each with its form.
     laid: GuardDefinition,
     /// Folders that were created for them, outermost first.
-    made: Vec<String>,
+    #[serde(rename = "made")]
+    created_folders: Vec<String>,
 }
 
 impl Sealable for GuardOverlay {
@@ -59,10 +60,18 @@ pub(crate) fn apply(
     let _open = open_parents(context, &diff.paths);
     let missing = |folder: &&str| std::fs::symlink_metadata(context.layout.path(folder)).is_err();
     let created: BTreeSet<&str> = files.keys().flat_map(|path| parent_dirs(path)).filter(missing).collect();
-    let made = created.into_iter().map(str::to_owned).collect();
+    let created = created.into_iter().map(str::to_owned).collect();
     let form = |(path, file): (&String, &DefinitionFile)| Ok::<_, GitError>((path.clone(), file.form(&repository)?));
     let placed = files.iter().map(form).collect::<Result<_, _>>()?;
-    move_away(context, &GuardOverlay { iter, moved: find_blocking_paths(context, &diff.paths), laid: placed, made })?;
+    move_away(
+        context,
+        &GuardOverlay {
+            iter,
+            moved: find_blocking_paths(context, &diff.paths),
+            laid: placed,
+            created_folders: created,
+        },
+    )?;
     write_files(context, &files)
 }
 
@@ -76,7 +85,8 @@ pub(crate) fn hide(context: &RunContext, iter: u32, paths: &[&str]) -> Result<Ve
         }
     }
     if !moved.is_empty() {
-        let overlay = GuardOverlay { iter, moved: moved.clone(), laid: GuardDefinition::new(), made: Vec::new() };
+        let overlay =
+            GuardOverlay { iter, moved: moved.clone(), laid: GuardDefinition::new(), created_folders: Vec::new() };
         move_away(context, &overlay)?;
     }
     Ok(moved)
@@ -129,7 +139,7 @@ pub(crate) fn revert(context: &RunContext) -> Result<(), EffectError> {
         remove_placed(context, &swap, path)?;
         remove_leftovers(context, path)?;
     }
-    for folder in swap.made.iter().rev() {
+    for folder in swap.created_folders.iter().rev() {
         // Anything the guard has written there stays, and so does its folder.
         let _ = std::fs::remove_dir(context.layout.path(folder));
     }

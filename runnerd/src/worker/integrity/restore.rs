@@ -305,7 +305,7 @@ impl Restorer<'_> {
         let mut is_complete = true;
         let rescue = match rescue_note.read()? {
             // That attempt moved the references first: correct references say nothing about the files.
-            Some(RescueCommit(kept)) => kept,
+            Some(RescueCommit(commit)) => commit,
             None if self.is_intact()? => return Ok(()),
             None => {
                 is_complete = git_dir::repair_branch(context, self.repository, self.before.as_ref(), tip, iter)?;

@@ -82,7 +82,10 @@ mod tests {
         }
         let paths: Vec<Vec<u8>> = files.iter().map(|(name, _)| name.as_bytes().to_vec()).collect();
         let secrets = Secrets::from_variables([("API_KEY", KEY), ("DB_PASSWORD", "correct-horse")]).unwrap();
-        scan_files(folder.path(), &paths, &secrets).into_iter().map(|seen| (seen.path, seen.variable)).collect()
+        scan_files(folder.path(), &paths, &secrets)
+            .into_iter()
+            .map(|findings| (findings.path, findings.variable))
+            .collect()
     }
 
     fn secret_pair(path: &str, variable: &str) -> (String, String) {
@@ -92,9 +95,12 @@ mod tests {
     #[test]
     fn file_and_variable_are_told_and_not_the_value() {
         let both = format!("{KEY} correct-horse");
-        let seen = scan_test_files(&[("a", both.as_bytes()), ("b", b"nothing"), (KEY, b"")]);
+        let findings = scan_test_files(&[("a", both.as_bytes()), ("b", b"nothing"), (KEY, b"")]);
         let name = "[redacted: API_KEY]";
-        assert_eq!(seen, [secret_pair("a", "API_KEY"), secret_pair("a", "DB_PASSWORD"), secret_pair(name, "API_KEY")]);
+        assert_eq!(
+            findings,
+            [secret_pair("a", "API_KEY"), secret_pair("a", "DB_PASSWORD"), secret_pair(name, "API_KEY")]
+        );
     }
 
     #[test]

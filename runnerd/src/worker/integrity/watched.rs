@@ -23,8 +23,8 @@ pub(crate) fn watched_at_start(
     config: &RepoConfig,
 ) -> Result<WatchedFiles, GitError> {
     let configured = config.guard.definition_globs();
-    let kept = GuardDefinition::new();
-    let now = WatchConfig { command: &config.guard.command, configured, accepted: &kept };
+    let accepted = GuardDefinition::new();
+    let now = WatchConfig { command: &config.guard.command, configured, accepted: &accepted };
     let changed = BTreeSet::new();
     let query = WatchQuery { now, before: None, changed: &changed, matches: is_in_definition };
     find_watched(&query, &mut CommitReader { repository, commit: base, base: None })
@@ -65,8 +65,8 @@ pub(crate) fn watched_with_config(
     let changed = repository.changed_paths(&last_commit, &from)?;
     let changed = changed.into_iter().filter_map(|path| String::from_utf8(path).ok()).collect();
     let before = load_config(repository, last_commit)?.guard;
-    let kept = read_run_state(repository, &last_commit)?.guard_definition;
-    let before = WatchConfig { command: &before.command, configured: before.definition_globs(), accepted: &kept };
+    let accepted = read_run_state(repository, &last_commit)?.guard_definition;
+    let before = WatchConfig { command: &before.command, configured: before.definition_globs(), accepted: &accepted };
     query_watched(&mut reader, now, before, &changed)
 }
 

@@ -138,12 +138,12 @@ impl<W: EffectWorld, C: DriveControl, L: EventLog> IterationDriver<'_, W, C, L> 
                     match (recorded, ended) {
                         (Ok(true), Some(event)) => break event,
                         (Ok(true), None) => {}
-                        (kept, ended) => {
+                        (result, ended) => {
                             stop.cancel();
                             if ended.is_none() {
                                 running.await;
                             }
-                            return kept.map(|_| EffectEnd::Suspended).map_err(DriveError::from);
+                            return result.map(|_| EffectEnd::Suspended).map_err(DriveError::from);
                         }
                     }
                 }
@@ -250,7 +250,7 @@ async fn record_event(
     loop {
         let error = match log.record_event(event, policy) {
             Err(error) if error.is_retryable() => error,
-            kept => return kept.map(|()| true),
+            result => return result.map(|()| true),
         };
         if control.is_shutting_down() {
             return Ok(false);

@@ -289,8 +289,8 @@ fn restore_after_guard(
     if history.is_some() || elsewhere.is_some() {
         // The next guard takes its reference.
         let before = parse_id(&load_pre_guard_state(context, loaded, work.task.iter)?.files)?;
-        let kept = format!("{}-work", publish::rescue_ref(&context.run, work.task.iter));
-        repository.force_runner_ref(&kept, &before)?;
+        let rescue_ref = format!("{}-work", publish::rescue_ref(&context.run, work.task.iter));
+        repository.force_runner_ref(&rescue_ref, &before)?;
     }
     if is_reverting {
         reverted.extend_from_slice(&diff.paths);
@@ -312,7 +312,7 @@ fn is_review_required(
         return Ok(false);
     };
     let is_required =
-        |has_changed| test_results::is_review_required(&loaded.tests, &record, (loaded.policy.on_change, has_changed));
+        |has_changed| test_results::is_review_required(&loaded.tests, &record, loaded.policy.on_change, has_changed);
     if !is_required(true) {
         return Ok(false);
     }

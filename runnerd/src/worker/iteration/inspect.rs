@@ -58,8 +58,8 @@ pub(crate) fn inspect_session(
         // The claim and the guard's check are about these files, and a commit would lack them; the tree is rewritten
         // anyway.
         let is_tree = |change: &&WorktreeChange| change.path == Layout::TREE.as_bytes();
-        let kept: Vec<WorktreeChange> = changes.iter().filter(|change| !is_tree(change)).cloned().collect();
-        repository.check_storable(&kept)?;
+        let others: Vec<WorktreeChange> = changes.iter().filter(|change| !is_tree(change)).cloned().collect();
+        repository.check_storable(&others)?;
     }
     let uncommitted: Vec<Vec<u8>> = changes.into_iter().map(|change| change.path).collect();
     let committed = |commit: &Id| -> Result<Vec<Vec<u8>>, EffectError> {
@@ -124,7 +124,7 @@ fn redact_finding(finding: TreeFinding, text: Option<&[u8]>, secrets: &Secrets) 
     match finding {
         TreeFinding::Legal { .. } => finding,
         TreeFinding::Illegal(breach) => {
-            TreeFinding::Illegal(RuleBreach { at: redact(breach.at), seen: redact(breach.seen), ..breach })
+            TreeFinding::Illegal(RuleBreach { at: redact(breach.at), details: redact(breach.details), ..breach })
         }
         TreeFinding::Invalid { faults, blob, .. } => {
             let clean_fault = |fault: TreeFault| TreeFault { path: redact(fault.path), rule: redact(fault.rule) };

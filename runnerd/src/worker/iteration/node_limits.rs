@@ -130,8 +130,8 @@ mod tests {
                 let widest = r#"{"sandbox": "danger-full-access", "network": true}"#;
                 assert_eq!(narrowed(widest, sandbox, network), (sandbox, network));
                 assert_eq!(narrowed(r#"{"sandbox": "read-only"}"#, sandbox, network), (ReadOnly, network));
-                let (kept, none) = narrowed(r#"{"network": false}"#, sandbox, network);
-                assert_eq!((kept, none), (sandbox.min(WorkspaceWrite), false));
+                let (narrowed_sandbox, none) = narrowed(r#"{"network": false}"#, sandbox, network);
+                assert_eq!((narrowed_sandbox, none), (sandbox.min(WorkspaceWrite), false));
             }
         }
     }

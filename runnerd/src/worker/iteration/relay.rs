@@ -133,21 +133,21 @@ mod tests {
     #[test]
     fn secret_that_pieces_cut_is_not_sent_on() {
         let mut relay = sample_relay();
-        let mut seen = relay.redact_piece(&sample_piece("key sk-abcdef", false));
-        seen.extend(relay.redact_piece(&sample_piece("gh12345678 end", false)));
-        seen.extend(relay.finish_output());
-        assert_eq!(String::from_utf8(seen).unwrap(), "key [redacted: API_KEY] end");
+        let mut output = relay.redact_piece(&sample_piece("key sk-abcdef", false));
+        output.extend(relay.redact_piece(&sample_piece("gh12345678 end", false)));
+        output.extend(relay.finish_output());
+        assert_eq!(String::from_utf8(output).unwrap(), "key [redacted: API_KEY] end");
     }
 
     #[test]
     fn neither_end_of_a_secret_around_a_gap_is_sent_on() {
         let mut relay = sample_relay();
-        let mut seen = relay.redact_piece(&sample_piece("key sk-abcdef", false));
-        seen.extend(relay.redact_piece(&sample_piece("78 end", true)));
-        seen.extend(relay.redact_piece(&sample_piece(&format!("{} and {KEY}", "x".repeat(KEY.len() * 2)), false)));
-        seen.extend(relay.finish_output());
-        let seen = String::from_utf8(seen).unwrap();
-        assert!(seen.starts_with("key x") && seen.ends_with("x and [redacted: API_KEY]"), "{seen}");
+        let mut output = relay.redact_piece(&sample_piece("key sk-abcdef", false));
+        output.extend(relay.redact_piece(&sample_piece("78 end", true)));
+        output.extend(relay.redact_piece(&sample_piece(&format!("{} and {KEY}", "x".repeat(KEY.len() * 2)), false)));
+        output.extend(relay.finish_output());
+        let output = String::from_utf8(output).unwrap();
+        assert!(output.starts_with("key x") && output.ends_with("x and [redacted: API_KEY]"), "{output}");
     }
 
     #[test]

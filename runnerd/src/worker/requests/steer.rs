@@ -39,7 +39,7 @@ pub(super) fn control_run(
 
 fn control_reply(queue: &RepoQueue, id: &str, already: bool) -> Result<ControlReply, ErrorData> {
     let run = queue.find_run(id).ok_or_else(|| run_not_found(id))?;
-    let pending = matches!(run.asked, Some(StopRequest::Pause | StopRequest::Cancel));
+    let pending = matches!(run.stop_request, Some(StopRequest::Pause | StopRequest::Cancel));
     Ok(ControlReply { run: queue.run_summary(run), pending, already })
 }
 

@@ -73,14 +73,14 @@ pub(crate) async fn follow_settled(
         let repository = context.repository()?;
         let tip = repository.find_branch_tip(&context.branch())?.ok_or(RunError::MissingBranch)?;
         let commit_id = commit.map(str::parse).transpose()?;
-        let made = commit_id.map(|made| repository.first_parents(&made, 1)).transpose()?;
-        Ok((context.last_load.load(&repository, tip)?, made.and_then(|made| made.into_iter().next())))
+        let commit = commit_id.map(|commit| repository.first_parents(&commit, 1)).transpose()?;
+        Ok((context.last_load.load(&repository, tip)?, commit.and_then(|commit| commit.into_iter().next())))
     })?;
     publish_settled(worker, &loaded, settled, commit_info.as_ref());
     save_scratch(worker, id, settled).await?;
     hooks::publish_questions(worker, context, settled.task, &loaded);
     let Some(run) = worker.queue.find_run(id) else { return Ok(RunFlow::Pause) };
-    let next = run::decide_next(&loaded.run_inputs(&run.uncommitted), Some(verdict), run.asked);
+    let next = run::decide_next(&loaded.run_inputs(&run.uncommitted), Some(verdict), run.stop_request);
     if !matches!(next, NextStep::Continue(_)) {
         // A client that sees the run stopped also sees everything that led to it.
         worker.refresh_view();
@@ -128,7 +128,7 @@ fn publish_settled(
     }
     let IterationNotices { secrets, moved_refs } = settled.notices.clone();
     if !secrets.is_empty() {
-        tell(EventKind::Secrets { seen: secrets });
+        tell(EventKind::Secrets { files: secrets });
     }
     if !moved_refs.is_empty() {
         tell(EventKind::Refs { moved: moved_refs });

@@ -55,12 +55,12 @@ pub(crate) fn publish_questions(
     let mut file = worker.queue.file.clone();
     let iteration = format!("{}/{:04}", task.run, task.iter);
     let Some(run) = worker.queue.find_run(&task.run).cloned().filter(|_| !questions.is_empty()) else { return };
-    worker.queue.publish_event(&task.run, Some(task.iter), EventKind::Questions { asked: questions.clone() });
-    if file.hooks.asked.as_ref() == Some(&iteration) {
+    worker.queue.publish_event(&task.run, Some(task.iter), EventKind::Questions { questions: questions.clone() });
+    if file.hooks.last_questions.as_ref() == Some(&iteration) {
         return;
     }
     let event = HookEvent { questions, ..hook_event(&file.id, &run, HookName::OnQuestion) };
-    file.hooks.asked = Some(iteration);
+    file.hooks.last_questions = Some(iteration);
     file.hooks.queue.push(PendingHook { event, begun: false });
     if let Err(error) = worker.queue.save_file(file) {
         tracing::warn!(repo = worker.queue.file.id, error = display_chain(&error), "no hook is notified of questions");

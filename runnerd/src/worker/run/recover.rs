@@ -70,7 +70,8 @@ fn end_cancelled_if_held(worker: &mut RepoWorker) {
     let remedy = held.command.unwrap_or_else(|| LOOK_AT_LOG.to_owned());
     let blocker = Blocker { what: held.message, remedy, nature: Transience::Lasting };
     let cancelled = worker.queue.file.runs.iter().filter(|run| run.state == RecordState::Running);
-    let cancelled: Vec<RunRecord> = cancelled.filter(|run| run.asked == Some(StopRequest::Cancel)).cloned().collect();
+    let cancelled: Vec<RunRecord> =
+        cancelled.filter(|run| run.stop_request == Some(StopRequest::Cancel)).cloned().collect();
     for run in cancelled {
         let ended = run::decide(&run, run::RunEvent::Blocked(blocker.clone()), clock::now());
         if let Ok(step) = ended

@@ -74,14 +74,14 @@ pub(super) async fn run_setup(
     block_in_place(|| {
         baseline::restore_after_program(context, loaded)?;
         let repository = context.repository()?;
-        let mut made = FolderList::read(&repository)?.new_since(&before);
+        let mut created = FolderList::read(&repository)?.new_since(&before);
         let names = repository.list_uncommitted_files()?;
         let paths = names.iter().map(|name| PathBuf::from(OsStr::from_bytes(name)));
-        let is_made = |path: &PathBuf| made.iter().any(|folder| path.starts_with(folder.as_path()));
+        let is_made = |path: &PathBuf| created.iter().any(|folder| path.starts_with(folder.as_path()));
         let files = paths.filter(|path| !path.starts_with(Layout::FOLDER) && !is_made(path)).map(WirePath);
         let files: Vec<_> = files.collect();
-        made.extend(files);
-        context.store.workspace_file().write(&WorkspaceRecord { made }).map_err(EffectError::from)?;
+        created.extend(files);
+        context.store.workspace_file().write(&WorkspaceRecord { created }).map_err(EffectError::from)?;
         Ok(SetupOutcome::Done)
     })
 }
