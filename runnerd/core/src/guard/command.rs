@@ -1,5 +1,7 @@
 //! Commands of the shell: what they run, list and print.
 
+use super::paths::file_name;
+
 /// A command, as words without their quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ShellCommand<'a> {
@@ -179,6 +181,37 @@ impl<'a> ShellCommand<'a> {
             }
         }
         modules
+    }
+
+    /// Returns the modules that a text of Python imports: this command is a line of it, or passes it to Python.
+    pub(super) fn python_imports(&self) -> Vec<String> {
+        let is_python = self.name_and_args().is_some_and(|(program, _)| file_name(program).starts_with("python"));
+        let text = self.words.iter().skip_while(|word| *word != "-c").nth(1).filter(|_| is_python);
+        let line = self.words.join(" ");
+        let statements =
+            text.unwrap_or(&line).split([';', '\n']).map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let names = statements.flat_map(|words| match words.as_slice() {
+            ["import", names @ ..] => names.join(" ").split(',').map(str::to_owned).collect(),
+            ["from", name, "import", ..] => vec![(*name).to_owned()],
+            _ => Vec::new(),
+        });
+        // Behind `as` is another name for it.
+        let names = names.filter_map(|name| name.split_whitespace().next().map(str::to_owned));
+        names.filter(|name| name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.')).collect()
+    }
+
+    /// Returns the name of the program, if it is looked for in the folders of `PATH`.
+    pub(super) fn bare_program(&self) -> Option<&str> {
+        self.name_and_args().map(|(program, _)| program).filter(|program| !program.contains(['/', '$', '=', '(']))
+    }
+
+    /// Whether it runs the scripts of another package of the repository.
+    pub(super) fn names_package(&self) -> bool {
+        let is_manager = |word: &String| matches!(file_name(word), "npm" | "pnpm" | "yarn" | "bun");
+        let options = ["-w", "-r", "-F", "--filter", "--recursive", "workspace", "workspaces"];
+        let names = |word: &str| options.contains(&word) || word.starts_with("--workspace");
+        let mut words = self.words.iter().skip_while(|word| !is_manager(word)).skip(1);
+        words.any(|word| names(word.split('=').next().unwrap_or_default()))
     }
 
     /// Returns the paths it tests for a file, provided that what follows runs only if one exists, and whether a missing

@@ -6,6 +6,7 @@ pub mod definition;
 pub mod flakes;
 mod git_rules;
 pub mod ignored_files;
+mod includes;
 mod make_targets;
 mod manifest;
 mod paths;

@@ -10,7 +10,7 @@ use super::command::{ShellCommand, pipeline_input};
 use super::make_targets::find_unprotected_targets;
 use super::paths::{
     after_variable, escape_glob, file_name, glob_in, is_check_script, is_generated, is_pattern, is_plain, is_shell,
-    normalize_path,
+    normalize_path, widen_pattern,
 };
 use super::script::parse_commands;
 use super::targets::ReachTarget;
@@ -29,11 +29,13 @@ const MAX_BYTES: usize = 1024 * 1024;
 pub(super) const MAX_DEPTH: u8 = 8;
 /// How often all files are read again, for variables that another file assigns.
 const MAX_ROUNDS: usize = 3;
+/// Most links to folders on the way to one file.
+const MAX_LINKS: usize = 8;
 /// Most unknown commands that are reported, and most characters of each.
 const MAX_UNKNOWN: usize = 10;
 const MAX_SHOWN: usize = 80;
 /// Name of the guard's command where messages expect a file name.
-const COMMAND: &str = "guard.command";
+pub(super) const COMMAND: &str = "guard.command";
 /// Options whose value is a file or a folder that a program reads.
 const FILE_OPTIONS: [&str; 8] =
     ["--config", "--config-file", "--rcfile", "--justfile", "--makefile", "--file", "--manifest-path", "--rootdir"];
@@ -88,6 +90,7 @@ pub(super) fn find_reached_files<A: AcceptedFiles>(
         variables: VariableTable::default(),
         matched: BTreeMap::new(),
         named: BTreeSet::new(),
+        links: BTreeMap::new(),
         lookups: 0,
     };
     for _ in 0..MAX_ROUNDS {
@@ -111,7 +114,7 @@ pub(super) fn find_reached_files<A: AcceptedFiles>(
 #[derive(Debug)]
 pub(super) struct FileWalk<'a, A> {
     files: &'a mut A,
-    reached: ReachedFiles,
+    pub reached: ReachedFiles,
     /// The files to follow.
     texts: Vec<(String, Vec<u8>, ScriptForm)>,
     pub variables: VariableTable,
@@ -119,6 +122,8 @@ pub(super) struct FileWalk<'a, A> {
     matched: BTreeMap<String, Vec<String>>,
     /// The names that were looked up in all folders.
     named: BTreeSet<&'static str>,
+    /// The targets of folders that are links; `None` for any other folder.
+    links: BTreeMap<String, Option<String>>,
     /// Number of paths looked up.
     lookups: usize,
 }
@@ -147,6 +152,7 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
             }
         }
         let text = command.join(" ");
+        self.variables.read_assignments(&text, ScriptForm::Shell);
         let call = ShellCommand::new(command.to_vec(), &text);
         self.scan_commands(place, &[call], &text)
     }
@@ -291,18 +297,22 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
 
     /// Reaches the files that the options of a command name.
     fn add_option_files(&mut self, folders: &BTreeSet<String>, call: &ShellCommand<'_>) -> Result<(), A::Error> {
+        if call.names_package() {
+            for path in self.files.find_named("package.json")? {
+                self.add_file("", &path, Some(ScriptForm::Scripts))?;
+            }
+        }
         for (at, word) in call.words.iter().enumerate() {
             let (option, value) = word.split_once('=').unwrap_or((word, ""));
-            let is_tools = || call.words[..at].iter().any(|word| tools::is_tool(file_name(word)));
+            let tool = || call.words[..at].iter().find_map(|word| tools::find_tool(file_name(word)));
             // `test`, `rm` and the program under test give these options another meaning.
-            if !(FILE_OPTIONS.contains(&option) || matches!(word.as_str(), "-f" | "-c")) || !is_tools() {
-                continue;
-            }
+            let is_file = FILE_OPTIONS.contains(&option) || matches!(word.as_str(), "-f" | "-c");
+            let Some(tool) = is_file.then(tool).flatten() else { continue };
             let value = if value.is_empty() { call.words.get(at + 1).map_or("", String::as_str) } else { value };
             for value in self.variables.expand_word(value) {
-                for folder in folders {
-                    self.add_near(folder, &value, tools::script_form(file_name(&value)))?;
-                }
+                let form = tools::script_form(file_name(&value)).or(tool.commands_form());
+                let pattern = widen_pattern(value);
+                folders.iter().try_for_each(|folder| self.add_optional(folder, &pattern, form, false))?;
             }
         }
         Ok(())
@@ -318,42 +328,6 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
         Ok(())
     }
 
-    /// Reaches what a line of a file includes.
-    fn add_includes(&mut self, folder: &str, line: &str, form: ScriptForm) -> Result<(), A::Error> {
-        let first = line.split_whitespace().next().unwrap_or_default();
-        let words = || parse_commands(line).into_iter().map(|call| call.words).find(|words| words[0] == first);
-        match (form, first) {
-            (ScriptForm::Make, "include" | "-include" | "sinclude") => {
-                for word in words().iter().flatten().skip(1) {
-                    let is_optional = first != "include" || word.starts_with("$(wildcard");
-                    for path in self.variables.expand_words(word) {
-                        self.add_optional(folder, &path, Some(ScriptForm::Make), is_optional && !path.contains('$'))?;
-                        // By a rule that is built in, make writes the file again from this one.
-                        self.add_optional(folder, &format!("{path}.sh"), None, !path.contains('$'))?;
-                    }
-                }
-                Ok(())
-            }
-            (ScriptForm::Just, "import" | "import?") => {
-                let path = words().and_then(|words| words.get(1).cloned()).unwrap_or_default();
-                self.add_optional(folder, &path, Some(ScriptForm::Just), first == "import?")
-            }
-            (ScriptForm::Just, "mod" | "mod?") => {
-                let words = words().unwrap_or_default();
-                let name = words.get(1).map_or("", String::as_str);
-                let inner = ["mod.just", "justfile", "Justfile", ".justfile"].map(|file| format!("{name}/{file}"));
-                let paths = match words.get(2) {
-                    Some(path) => vec![path.clone()],
-                    None => inner.into_iter().chain([format!("{name}.just")]).collect(),
-                };
-                paths
-                    .iter()
-                    .try_for_each(|path| self.add_optional(folder, path, Some(ScriptForm::Just), first == "mod?"))
-            }
-            _ => Ok(()),
-        }
-    }
-
     fn add_target(&mut self, folder: &str, target: &ReachTarget) -> Result<(), A::Error> {
         match target {
             ReachTarget::File { path, is_optional } => self.add_optional(folder, path, None, *is_optional),
@@ -361,32 +335,40 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
         }
     }
 
-    /// Reaches a module that Python runs. A module installed elsewhere can be shadowed by one in the folder in which it
-    /// runs.
-    fn add_module(&mut self, folder: &str, name: &str) -> Result<(), A::Error> {
-        let first = name.split('.').next().unwrap_or_default();
-        let path = name.replace('.', "/");
-        for folder in BTreeSet::from(["", folder]) {
-            let mut is_own = false;
-            for path in [format!("{path}.py"), format!("{path}/__main__.py"), format!("{path}/__init__.py")] {
-                let Some(path) = normalize_path(folder, &path) else { return Ok(()) };
-                is_own |= if is_check_script(&path) { self.add_file("", &path, None)? } else { self.has_file(&path)? };
-            }
-            for path in [format!("{first}.py"), format!("{first}/__init__.py")] {
-                is_own |= normalize_path(folder, &path).map_or(Ok(false), |path| self.has_file(&path))?;
-            }
-            if !is_own {
-                self.reached
-                    .optional_globs
-                    .extend(tools::module_globs(first).filter_map(|glob| glob_in(folder, &glob)));
-            }
-        }
-        Ok(())
+    pub(super) fn has_file(&mut self, path: &str) -> Result<bool, A::Error> {
+        self.lookups += 1;
+        let path = self.resolve_links(path.to_owned())?.filter(|_| self.lookups <= MAX_LOOKUPS);
+        Ok(path.map_or(Ok(None), |path| self.files.read_file(&path))?.is_some())
     }
 
-    fn has_file(&mut self, path: &str) -> Result<bool, A::Error> {
-        self.lookups += 1;
-        Ok(self.lookups <= MAX_LOOKUPS && self.files.read_file(path)?.is_some())
+    /// Returns the path of a file without the links to folders on the way to it, which are reached too; `None` if they
+    /// lead outside the repository, or in a circle.
+    fn resolve_links(&mut self, mut path: String) -> Result<Option<String>, A::Error> {
+        let mut links = 0;
+        let mut begin = 0;
+        while let Some(at) = path[begin..].find('/').map(|at| begin + at) {
+            let folder = path[..at].to_owned();
+            let target = match self.links.get(&folder) {
+                Some(target) => target.clone(),
+                None => match self.files.read_file(&folder)? {
+                    Some(AcceptedFile::Link(target)) => Some(target),
+                    Some(AcceptedFile::Content(_)) | None => None,
+                },
+            };
+            self.links.insert(folder.clone(), target.clone());
+            begin = at + 1;
+            if let Some(target) = target {
+                links += 1;
+                let parent = folder.rsplit_once('/').map_or("", |(parent, _)| parent);
+                let resolved =
+                    normalize_path(parent, &format!("{target}/{}", &path[begin..])).filter(|_| links < MAX_LINKS);
+                self.reached.files.insert(folder);
+                let Some(resolved) = resolved else { return Ok(None) };
+                path = resolved;
+                begin = 0;
+            }
+        }
+        Ok(Some(path))
     }
 
     /// Whether there is a file that nothing has reached so far.
@@ -395,7 +377,7 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
     }
 
     /// Reaches a file, or the files of a pattern. If none exists and that is allowed, its absence was accepted.
-    fn add_optional(
+    pub(super) fn add_optional(
         &mut self,
         folder: &str,
         path: &str,
@@ -418,8 +400,10 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
 
     /// Reaches the files that a pattern matches, relative to a folder or to the root, whichever of the two matches.
     fn add_pattern(&mut self, folder: &str, pattern: &str, form: Option<ScriptForm>) -> Result<(), A::Error> {
-        let globs: BTreeSet<String> =
-            BTreeSet::from(["", folder]).into_iter().filter_map(|folder| glob_in(folder, pattern)).collect();
+        let mut globs = BTreeSet::new();
+        for glob in BTreeSet::from(["", folder]).into_iter().filter_map(|folder| glob_in(folder, pattern)) {
+            globs.extend(self.resolve_links(glob[1..].to_owned())?.map(|glob| format!("/{glob}")));
+        }
         let mut matching = BTreeSet::new();
         for glob in &globs {
             self.lookups += 1;
@@ -443,8 +427,9 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
     }
 
     /// Reaches a file if it exists; an unknown form is detected by the name or the first line.
-    fn add_file(&mut self, folder: &str, path: &str, form: Option<ScriptForm>) -> Result<bool, A::Error> {
+    pub(super) fn add_file(&mut self, folder: &str, path: &str, form: Option<ScriptForm>) -> Result<bool, A::Error> {
         let Some(path) = normalize_path(folder, path).filter(|path| !path.is_empty()) else { return Ok(false) };
+        let Some(path) = self.resolve_links(path)? else { return Ok(false) };
         if self.reached.files.contains(&path) {
             return Ok(true);
         }

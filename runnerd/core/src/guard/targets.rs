@@ -1,14 +1,15 @@
 //! Determines what a command runs, given the possible values of its variables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::command::{CommandTarget, ShellCommand};
 use super::paths::{
-    after_variable, file_name, is_check_script, is_pattern, is_plain, is_specific, normalize_path, widen_pattern,
+    after_variable, file_name, glob_in, is_check_script, is_pattern, is_plain, is_specific, normalize_path,
+    widen_pattern,
 };
-use super::reached_files::{AcceptedFiles, CommandPlace, FileWalk, MAX_DEPTH};
+use super::reached_files::{AcceptedFiles, COMMAND, CommandPlace, FileWalk, MAX_DEPTH};
 use super::script::parse_commands;
-use super::tools::ScriptForm;
+use super::tools::{self, ScriptForm};
 use super::variables::is_variable;
 
 /// Most readings of one command, over the possible values of its variables.
@@ -39,6 +40,7 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
         }
         let inner = CommandPlace { depth: place.depth + 1, ..place };
         for expansion in self.expand_program(call) {
+            targets.extend(expansion.python_imports().into_iter().map(ReachTarget::Module));
             let mut paths = Vec::new();
             if let Some(words) = expansion.per_file_command() {
                 let own = std::slice::from_ref(&expansion);
@@ -109,7 +111,7 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                     paths.extend(copied.into_iter().flat_map(|word| self.variables.expand_words(word)));
                     texts.iter().try_for_each(|text| self.scan_text(inner, text, ScriptForm::Shell))?;
                 }
-                None => {}
+                None => paths.extend(self.find_on_path(&expansion)),
             }
             for path in paths {
                 if !is_specific(&path) {
@@ -124,6 +126,34 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
             }
         }
         Ok(targets)
+    }
+
+    /// Reaches a module that Python runs. A module installed elsewhere can be shadowed by one in the folder in which it
+    /// runs.
+    pub(super) fn add_module(&mut self, folder: &str, name: &str) -> Result<(), A::Error> {
+        let first = name.split('.').next().unwrap_or_default();
+        let path = name.replace('.', "/");
+        for folder in BTreeSet::from(["", folder]) {
+            let mut is_own = false;
+            for path in [format!("{path}.py"), format!("{path}/__main__.py"), format!("{path}/__init__.py")] {
+                let Some(path) = normalize_path(folder, &path) else { return Ok(()) };
+                let is_check = is_check_script(&path);
+                let exists = if is_check { self.add_file("", &path, None)? } else { self.is_unwatched_file(&path)? };
+                if exists && !is_check {
+                    self.report_unknown(COMMAND, &format!("python module {name}"));
+                }
+                is_own |= exists || self.has_file(&path)?;
+            }
+            for path in [format!("{first}.py"), format!("{first}/__init__.py")] {
+                is_own |= normalize_path(folder, &path).map_or(Ok(false), |path| self.has_file(&path))?;
+            }
+            if !is_own {
+                self.reached
+                    .optional_globs
+                    .extend(tools::module_globs(first).filter_map(|glob| glob_in(folder, &glob)));
+            }
+        }
+        Ok(())
     }
 
     /// Reports a command that runs one of these files, which more often are the program than its checks.
@@ -143,6 +173,14 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
             }
         }
         Ok(())
+    }
+
+    /// Returns where a program is, if scripts look for it in folders of the repository.
+    fn find_on_path(&mut self, call: &ShellCommand<'_>) -> Vec<String> {
+        let Some(name) = call.bare_program() else { return Vec::new() };
+        let folders: BTreeSet<String> =
+            self.variables.expand_word("${PATH}").iter().flat_map(|path| path.split(':')).map(str::to_owned).collect();
+        folders.iter().filter(|folder| *folder != "$").map(|folder| format!("{folder}/{name}")).collect()
     }
 
     /// Returns the possible readings of a command, over the values of the variables in and before its program.

@@ -24,6 +24,13 @@ pub(super) struct CheckTool {
     pub form: ScriptForm,
 }
 
+impl CheckTool {
+    /// Returns the form of the file with commands that an option names.
+    pub(super) fn commands_form(&self) -> Option<ScriptForm> {
+        Some(self.form).filter(|form| matches!(form, ScriptForm::Make | ScriptForm::Just))
+    }
+}
+
 /// Which part of a file's text is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScriptForm {
@@ -269,9 +276,9 @@ pub(super) fn mentioned_tools(text: &str) -> impl Iterator<Item = &'static Check
     TOOLS.iter().filter(move |tool| tool.names.iter().any(|name| words.contains(name)))
 }
 
-/// Whether a program is one of them.
-pub(super) fn is_tool(name: &str) -> bool {
-    TOOLS.iter().any(|tool| tool.names.contains(&name))
+/// Returns the program with this name.
+pub(super) fn find_tool(name: &str) -> Option<&'static CheckTool> {
+    TOOLS.iter().find(|tool| tool.names.contains(&name))
 }
 
 /// Returns the form of a file with this name, if one of the programs reads it.

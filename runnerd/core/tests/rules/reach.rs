@@ -284,6 +284,77 @@ fn a_module_that_would_take_the_place_of_a_tool_is_seen() {
 }
 
 #[test]
+fn folders_that_are_links_are_followed_and_the_links_watched() {
+    check(&[
+        Case {
+            command: "sh ci/check.sh",
+            files: &[("ci", "120000:tools/ci"), ("tools/ci/check.sh", "sh ../lint.sh"), ("tools/lint.sh", "")],
+            watched: &["ci", "tools/ci/check.sh", "tools/lint.sh"],
+            ..CASE
+        },
+        Case {
+            command: "sh check.sh",
+            files: &[("check.sh", "for f in ci/*.sh; do sh $f; done"), ("ci", "120000:./tools"), ("tools/a.sh", "")],
+            watched: &["check.sh", "ci", "tools/a.sh"],
+            seen: &["tools/b.sh"],
+            ..CASE
+        },
+        Case { command: "sh a/x", files: &[("a", "120000:b"), ("b", "120000:a")], watched: &["a", "b"], ..CASE },
+        Case { command: "sh a/x", files: &[("a", "120000:../b"), ("b/x", "")], watched: &["a"], ..CASE },
+    ]);
+}
+
+#[test]
+fn programs_in_folders_of_path_and_packages_of_a_workspace_are_reached() {
+    check(&[
+        Case {
+            command: "sh check.sh",
+            files: &[("check.sh", "export PATH=\"$PWD/t:$PATH\"\nmytool --all"), ("t/mytool", ""), ("mytool", "")],
+            watched: &["check.sh", "t/mytool"],
+            ..CASE
+        },
+        Case { command: "env PATH=t:/bin mytool", files: &[("t/mytool", "")], watched: &["t/mytool"], ..CASE },
+        Case {
+            command: "npm -w pk test",
+            files: &[
+                ("package.json", "{}"),
+                ("pk/package.json", r#"{"scripts": {"test": "sh t.sh"}}"#),
+                ("pk/t.sh", ""),
+            ],
+            watched: &["package.json", "pk/package.json", "pk/t.sh"],
+            ..CASE
+        },
+        Case {
+            command: "sh check.sh",
+            files: &[("check.sh", "make -f ci/$(uname).mk all"), ("ci/Linux.mk", "all:\n\tsh t.sh"), ("t.sh", "")],
+            watched: &["check.sh", "ci/Linux.mk", "t.sh"],
+            seen: &["ci/Darwin.mk"],
+            ..CASE
+        },
+    ]);
+}
+
+#[test]
+fn modules_that_a_text_of_python_imports_are_reached_or_told() {
+    check(&[
+        Case {
+            command: "python3 -c import\tcheck,os;\tcheck.run()",
+            files: &[("check.py", "")],
+            watched: &["check.py"],
+            ..CASE
+        },
+        Case {
+            command: "sh t.sh",
+            files: &[("t.sh", "python3 - <<X\nfrom tools.lint import all as a\nX"), ("tools/lint.py", "")],
+            watched: &["t.sh", "tools/lint.py"],
+            ..CASE
+        },
+    ]);
+    let imports = find_files("sh t.sh", &[("t.sh", "python3 -c 'import app, sys'; python -m app.cli"), ("app.py", "")]);
+    assert_eq!(imports.unknown, ["guard.command: python module app"]);
+}
+
+#[test]
 fn what_cannot_be_told_is_said_and_nothing_else() {
     for (text, unknown) in [
         ("sh \"$(pick)\"", vec!["check.sh: sh \"$(pick)\""]),
