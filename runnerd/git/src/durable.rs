@@ -15,8 +15,8 @@ use runner_os::temp_file;
 
 use super::GitError;
 
-/// With more new objects than this, one flush of the whole file system costs less than one per object.
-const MAX_INDIVIDUAL_SYNCS: usize = 16;
+/// With more new objects than this, one flush of the whole file system costs less than one per object and folder.
+const MAX_INDIVIDUAL_SYNCS: usize = 2;
 /// Size in bytes of the buffer an object is read through.
 const CHUNK_BYTES: usize = 64 * 1024;
 /// Limit in bytes of a file of git's that is read whole here: what the runner itself adds to one is half of it.

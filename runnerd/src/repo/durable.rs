@@ -162,15 +162,25 @@ pub struct DurableFiles<'d, D>(&'d D);
 impl<D: Disk> DurableFiles<'_, D> {
     /// Replaces a file, or creates it, so that a reader or a crash sees the old or the new bytes.
     pub fn replace(&self, path: &Path, bytes: &[u8], access: FileAccess) -> Result<(), DurableError> {
-        self.replace_unsynced(path, bytes, access)?;
+        self.replace_and_flush(path, bytes, access, true)?;
         self.sync_folder(parent_dir(path))
     }
 
-    /// Replaces a file as [`Self::replace`] does, for a caller that flushes the folder: until then, a power cut may
-    /// restore the old bytes.
+    /// Replaces a file for a caller that flushes the file system: until then, a reader sees the old or the new bytes,
+    /// but a power cut may leave the old ones, or some of the new ones.
     pub fn replace_unsynced(&self, path: &Path, bytes: &[u8], access: FileAccess) -> Result<(), DurableError> {
+        self.replace_and_flush(path, bytes, access, false)
+    }
+
+    fn replace_and_flush(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        access: FileAccess,
+        is_durable: bool,
+    ) -> Result<(), DurableError> {
         let mode = self.choose_mode(path, access)?;
-        let temporary = self.write_temporary(path, bytes, mode)?;
+        let temporary = self.write_temporary(path, bytes, mode, is_durable)?;
         self.0.rename(&temporary, path).map_err(|error| {
             self.discard_temporary(&temporary);
             io_error("replacing", path)(error)
@@ -264,15 +274,16 @@ impl<D: Disk> DurableFiles<'_, D> {
         self.0.sync_folder(folder).map_err(io_error("flushing the directory", folder))
     }
 
-    /// Writes a temporary file next to `path` and flushes it.
-    fn write_temporary(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<PathBuf, DurableError> {
+    /// Writes a temporary file next to `path`, and flushes it if that is asked for.
+    fn write_temporary(&self, path: &Path, bytes: &[u8], mode: u32, is_durable: bool) -> Result<PathBuf, DurableError> {
         let mut tries = 1;
         loop {
             let created = self.0.create_temporary(parent_dir(path), &temp_file::name_prefix(path));
             let (mut file, temporary) = created.map_err(io_error("creating a temporary file beside", path))?;
             let written = file.write_all(bytes).map_err(io_error("writing", path));
             let written = written.and_then(|()| file.set_mode(mode).map_err(io_error("setting the mode of", path)));
-            let flushed = written.map(|()| file.sync().map_err(io_error("flushing", path)));
+            let flushed =
+                written.map(|()| if is_durable { file.sync().map_err(io_error("flushing", path)) } else { Ok(()) });
             match flushed {
                 Ok(Ok(())) => return Ok(temporary),
                 Ok(Err(_)) if tries < MAX_ATTEMPTS => tries += 1,
