@@ -1,7 +1,7 @@
 //! Asks the daemon to validate the configuration of cases before anything is run.
 //!
-//! Keys and values are the daemon's business: it is asked in one lab for all cases, and rejected values are reported
-//! with their position in the case file. What a configuration requires of the machine only shows in a run.
+//! Keys and values are the daemon's business: it is asked in one sandbox for all cases, and rejected values are
+//! reported with their position in the case file. What a configuration requires of the machine only shows in a run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,15 +36,15 @@ type ConfigChecks = Vec<Result<(), EvalError>>;
 impl DryRun<'_> {
     /// Validates each case; the outer error means that the daemon could not be asked.
     pub(crate) async fn check_all(&self, cases: &[(&Case, &RunPlan)]) -> Result<ConfigChecks, EvalError> {
-        let lab = Sandbox::create()?;
-        let checked = self.check_in(&lab, cases).await;
-        lab.remove()?;
+        let sandbox = Sandbox::create()?;
+        let checked = self.check_in(&sandbox, cases).await;
+        sandbox.remove()?;
         checked
     }
 
-    async fn check_in(&self, lab: &Sandbox, cases: &[(&Case, &RunPlan)]) -> Result<ConfigChecks, EvalError> {
-        let daemon = SandboxDaemon::start(lab, self.programs, &lab.env(self.host_env)).await?;
-        let checked = match self.create_repository(lab).await {
+    async fn check_in(&self, sandbox: &Sandbox, cases: &[(&Case, &RunPlan)]) -> Result<ConfigChecks, EvalError> {
+        let daemon = SandboxDaemon::start(sandbox, self.programs, &sandbox.env(self.host_env)).await?;
+        let checked = match self.create_repository(sandbox).await {
             Ok(repository) => check_cases(&repository, daemon.connection(), cases).await,
             Err(fault) => Err(fault),
         };
@@ -52,12 +52,12 @@ impl DryRun<'_> {
         checked
     }
 
-    async fn create_repository(&self, lab: &Sandbox) -> Result<SandboxRepository, EvalError> {
+    async fn create_repository(&self, sandbox: &Sandbox) -> Result<SandboxRepository, EvalError> {
         let access = RepositoryAccess {
             programs: self.programs.clone(),
-            env: lab.env(self.host_env),
-            client_env: self.host_env.client_env(lab),
-            view_env: self.host_env.view_env(lab),
+            env: sandbox.env(self.host_env),
+            client_env: self.host_env.client_env(sandbox),
+            view_env: self.host_env.view_env(sandbox),
             stop: self.stop.clone(),
         };
         let seed = RepositorySeed {
@@ -71,7 +71,7 @@ impl DryRun<'_> {
             prompts: None,
             script: None,
         };
-        SandboxRepository::create(lab, &seed, access).await
+        SandboxRepository::create(sandbox, &seed, access).await
     }
 }
 

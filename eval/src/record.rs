@@ -1,4 +1,4 @@
-//! Copies what is kept of a run out of its lab: facts, tree, run state, records, logs and the branch itself.
+//! Copies what is kept of a run out of its sandbox: facts, tree, run state, records, logs and the branch itself.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -33,7 +33,7 @@ pub(crate) struct RunnerContext {
     pub(crate) templates: Option<(std::path::PathBuf, String)>,
     /// Digests of the programs; each trial adds that of its case.
     pub(crate) digests: Digests,
-    /// Whether to keep the labs.
+    /// Whether to keep the sandboxes.
     pub(crate) keep: bool,
     /// Port of the web view, if the run is to be shown in a browser.
     pub(crate) ui: Option<u16>,
@@ -120,12 +120,12 @@ struct ActiveTrial<'a> {
 }
 
 impl ActiveTrial<'_> {
-    /// Creates a lab, performs the run in it, and removes the lab.
+    /// Creates a sandbox, performs the run in it, and removes the sandbox.
     async fn run(&mut self) {
         let result = match Sandbox::create() {
-            Ok(lab) => {
-                let result = self.run_in(&lab).await;
-                self.remove_sandbox(lab);
+            Ok(sandbox) => {
+                let result = self.run_in(&sandbox).await;
+                self.remove_sandbox(sandbox);
                 result
             }
             Err(fault) => Err(fault),
@@ -136,34 +136,34 @@ impl ActiveTrial<'_> {
         }
     }
 
-    fn remove_sandbox(&mut self, lab: Sandbox) {
-        if let Err(fault) = lab.copy_logs(&self.slot.folder.join("logs")) {
+    fn remove_sandbox(&mut self, sandbox: Sandbox) {
+        if let Err(fault) = sandbox.copy_logs(&self.slot.folder.join("logs")) {
             self.observed.evidence.push(fault.to_string());
         }
         if self.context.keep {
-            self.progress.print_line(&format!("the lab stays: {}", lab.folder().display()));
+            self.progress.print_line(&format!("the sandbox stays: {}", sandbox.folder().display()));
         } else {
             self.slot.unlink_sandbox();
         }
-        let disposed = if self.context.keep { lab.keep() } else { lab.remove() };
+        let disposed = if self.context.keep { sandbox.keep() } else { sandbox.remove() };
         if let Err(fault) = disposed {
             self.observed.evidence.push(fault.to_string());
         }
     }
 
     /// Performs the run itself: with a daemon up to the record, without one for the checks.
-    async fn run_in(&mut self, lab: &Sandbox) -> Result<(), EvalError> {
-        self.slot.link_sandbox(lab.folder())?;
-        let access = self.repository_access(lab);
+    async fn run_in(&mut self, sandbox: &Sandbox) -> Result<(), EvalError> {
+        self.slot.link_sandbox(sandbox.folder())?;
+        let access = self.repository_access(sandbox);
         let env = access.env.clone();
         if !self.case.daemon.is_empty() {
             let text = toml::to_string(&self.case.daemon);
             let text = text.map_err(|error| EvalError::new("writing the daemon's configuration").caused_by(&error))?;
-            lab.write("config/runnerd/config.toml", &text)?;
+            sandbox.write("config/runnerd/config.toml", &text)?;
         }
-        let mut daemon = SandboxDaemon::start(lab, &self.context.programs, &env).await?;
+        let mut daemon = SandboxDaemon::start(sandbox, &self.context.programs, &env).await?;
         self.observed.daemon_version = Some(daemon.connection().daemon().version.clone());
-        let driven = match SandboxRepository::create(lab, &self.repository_seed(), access).await {
+        let driven = match SandboxRepository::create(sandbox, &self.repository_seed(), access).await {
             Ok(repository) => self.drive_run(&repository, &mut daemon).await.map(|audit| (repository, audit)),
             Err(fault) => Err(fault),
         };
@@ -221,16 +221,16 @@ impl ActiveTrial<'_> {
         self.observed.evidence.append(&mut record::save_run(repository, run, &self.slot.folder).await);
     }
 
-    fn repository_access(&self, lab: &Sandbox) -> RepositoryAccess {
+    fn repository_access(&self, sandbox: &Sandbox) -> RepositoryAccess {
         let with_case = |mut env: BTreeMap<String, String>| {
             env.extend(self.case.env.clone());
             env
         };
         RepositoryAccess {
             programs: self.context.programs.clone(),
-            env: with_case(lab.env(&self.context.host_env)),
-            client_env: with_case(self.context.host_env.client_env(lab)),
-            view_env: self.context.host_env.view_env(lab),
+            env: with_case(sandbox.env(&self.context.host_env)),
+            client_env: with_case(self.context.host_env.client_env(sandbox)),
+            view_env: self.context.host_env.view_env(sandbox),
             stop: self.context.stop.clone(),
         }
     }

@@ -1,4 +1,4 @@
-//! One session of the prompt lab: sets up a lab and a node, runs the iteration, and reads the decision.
+//! One session of the prompt trials: sets up a sandbox and a node, runs the iteration, and reads the decision.
 
 use protocol::answer::{AgentAnswer, AnswerStatus, ReviewAnswer, SessionUsage};
 use protocol::api::{IterationApiClient, TreeApiClient};
@@ -21,8 +21,8 @@ use crate::sandbox::{
     HostEnv, RepositoryAccess, RepositorySeed, Sandbox, SandboxDaemon, SandboxRepository, TestedPrograms,
 };
 
-/// Id of the run in each lab.
-const RUN_ID: &str = "prompt-lab";
+/// Id of the run in each sandbox.
+const RUN_ID: &str = "prompt-trials";
 
 /// Settings shared by all sessions.
 #[derive(Debug)]
@@ -53,36 +53,36 @@ pub(super) struct SessionResult {
     pub(super) usage: SessionUsage,
 }
 
-/// Runs a session in its own lab.
+/// Runs a session in its own sandbox.
 pub(super) async fn run_session(
     session: &PromptSession,
     template: Option<&str>,
     input: &PromptInput,
 ) -> Result<SessionResult, EvalError> {
-    let lab = Sandbox::create()?;
-    let result = run_session_in(&lab, session, template, input).await;
-    lab.remove()?;
+    let sandbox = Sandbox::create()?;
+    let result = run_session_in(&sandbox, session, template, input).await;
+    sandbox.remove()?;
     result
 }
 
 async fn run_session_in(
-    lab: &Sandbox,
+    sandbox: &Sandbox,
     session: &PromptSession,
     template: Option<&str>,
     input: &PromptInput,
 ) -> Result<SessionResult, EvalError> {
-    let prompts = template.map(|text| lab.write(&format!("prompts/{}.md", session.role.as_str()), text));
+    let prompts = template.map(|text| sandbox.write(&format!("prompts/{}.md", session.role.as_str()), text));
     prompts.transpose()?;
-    let env = lab.env(&session.host_env);
-    let daemon = SandboxDaemon::start(lab, &session.programs, &env).await?;
+    let env = sandbox.env(&session.host_env);
+    let daemon = SandboxDaemon::start(sandbox, &session.programs, &env).await?;
     let access = RepositoryAccess {
         programs: session.programs.clone(),
         env,
-        client_env: session.host_env.client_env(lab),
-        view_env: session.host_env.view_env(lab),
+        client_env: session.host_env.client_env(sandbox),
+        view_env: session.host_env.view_env(sandbox),
         stop: session.stop.clone(),
     };
-    let result = match make_repository(lab, session, input, access).await {
+    let result = match make_repository(sandbox, session, input, access).await {
         Ok(repository) => {
             PromptTrial { role: session.role, repository: &repository, connection: daemon.connection() }
                 .run_trial(input)
@@ -95,15 +95,15 @@ async fn run_session_in(
 }
 
 async fn make_repository(
-    lab: &Sandbox,
+    sandbox: &Sandbox,
     session: &PromptSession,
     input: &PromptInput,
     access: RepositoryAccess,
 ) -> Result<SandboxRepository, EvalError> {
     for (path, text) in input.prior_work.files() {
-        lab.write(&format!("{}/{path}", trial_setup::LEFT_FOLDER), text)?;
+        sandbox.write(&format!("{}/{path}", trial_setup::LEFT_FOLDER), text)?;
     }
-    let prompts = lab.path("prompts");
+    let prompts = sandbox.path("prompts");
     let script = trial_setup::previous_script(&input.prior_work);
     let seed = RepositorySeed {
         name: RUN_ID,
@@ -116,7 +116,7 @@ async fn make_repository(
         prompts: prompts.is_dir().then_some(prompts.as_path()),
         script: script.as_deref(),
     };
-    SandboxRepository::create(lab, &seed, access).await
+    SandboxRepository::create(sandbox, &seed, access).await
 }
 
 /// The repository in which a session runs.

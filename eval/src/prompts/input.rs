@@ -1,4 +1,4 @@
-//! An input of the prompt lab: a node to work on, the existing files, what a previous session has left, and the
+//! An input of the prompt trials: a node to work on, the existing files, what a previous session has left, and the
 //! expected decision.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The prompt lab: runs every template with every input through one real session each, caches answers by digest, and
+//! The prompt trials: run every template with every input through one real session each, caches answers by digest, and
 //! shows them as a grid.
 
 mod cell;

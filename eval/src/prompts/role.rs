@@ -1,4 +1,4 @@
-//! The roles that the prompt lab tries, and the decisions each can make.
+//! The roles that the prompt trials cover, and the decisions each can make.
 
 use protocol::answer::AnswerStatus;
 use protocol::words::{ReviewVerdict, Role};

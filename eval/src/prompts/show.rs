@@ -1,4 +1,4 @@
-//! Renders the grid of the prompt lab for a terminal and as an HTML page. Pure.
+//! Renders the grid of the prompt trials for a terminal and as an HTML page. Pure.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Initial state of a prompt lab session: task tree, configuration, and the scripted previous session. Pure.
+//! Initial state of a session of the prompt trials: task tree, configuration, and the scripted previous session. Pure.
 //!
 //! A reviewer judges work that a scripted worker claims is done. A repair follows a scripted planner that left an
 //! invalid tree, so it works on the root, where planners start. The agent under test is configured only for its own
@@ -12,7 +12,7 @@ use super::input::{PriorWork, PromptInput};
 use super::role::LabRole;
 use crate::sandbox::SCRIPTED_AGENT;
 
-/// Folder of a lab with the files that the previous session leaves.
+/// Folder of a sandbox with the files that the previous session leaves.
 pub(super) const LEFT_FOLDER: &str = "left";
 
 /// Returns the id of the node the session works on.
@@ -78,7 +78,7 @@ pub(super) fn previous_script(prior_work: &PriorWork) -> Option<String> {
         PriorWork::Work(_) => "done \"The goal is met.\"",
         PriorWork::Tree(_) => "decomposed \"The goal is divided.\"",
     };
-    Some(format!("cp -R -- \"$lab/{LEFT_FOLDER}/.\" . && answer {answer}"))
+    Some(format!("cp -R -- \"$sandbox/{LEFT_FOLDER}/.\" . && answer {answer}"))
 }
 
 fn toml_table<const N: usize>(pairs: [(&str, toml::Value); N]) -> Table {

@@ -21,8 +21,8 @@ const META: &str = "meta.json";
 const CHECKS: &str = "checks.json";
 const STARTED: &str = "started.json";
 const LOCK_NAME: &str = "lock";
-/// Symbolic link to the lab while a run is active.
-const SANDBOX_LINK: &str = "lab";
+/// Symbolic link to the sandbox while a run is active.
+const SANDBOX_LINK: &str = "sandbox";
 const LATEST_SUFFIX: &str = "_latest";
 const LOST_REASON: &str = "the harness died before the run was over";
 
@@ -172,10 +172,10 @@ impl ResultSlot {
         write_json(&self.folder.join(STARTED), started)
     }
 
-    /// Links to the lab while it exists.
-    pub(crate) fn link_sandbox(&self, lab: &Path) -> Result<(), EvalError> {
+    /// Links to the sandbox while it exists.
+    pub(crate) fn link_sandbox(&self, sandbox: &Path) -> Result<(), EvalError> {
         let link = self.folder.join(SANDBOX_LINK);
-        symlink(lab, &link).map_err(|error| EvalError::file("making the link", &link, &error))
+        symlink(sandbox, &link).map_err(|error| EvalError::file("making the link", &link, &error))
     }
 
     pub(crate) fn unlink_sandbox(&self) {

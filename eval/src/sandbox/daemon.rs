@@ -1,4 +1,4 @@
-//! The daemon of a lab, and the programs that a lab runs.
+//! The daemon of a sandbox, and the programs that a sandbox runs.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -46,7 +46,7 @@ impl TestedPrograms {
     }
 }
 
-/// A daemon running in a lab.
+/// A daemon running in a sandbox.
 #[derive(Debug)]
 pub(crate) struct SandboxDaemon {
     process: ManagedProcess,
@@ -57,16 +57,16 @@ pub(crate) struct SandboxDaemon {
 impl SandboxDaemon {
     /// Starts it and connects to it.
     pub(crate) async fn start(
-        lab: &Sandbox,
+        sandbox: &Sandbox,
         programs: &TestedPrograms,
         env: &BTreeMap<String, String>,
     ) -> Result<Self, EvalError> {
-        let log = lab.path("logs/runnerd.stderr");
+        let log = sandbox.path("logs/runnerd.stderr");
         let file = File::create(&log).map_err(|error| EvalError::file("making", &log, &error))?;
         let spec = ProcessSpec {
             program: programs.daemon.clone().into(),
             arguments: vec![FLAG.into()],
-            folder: lab.folder(),
+            folder: sandbox.folder(),
             env,
             grace: GRACE,
             isolated: false,
@@ -74,7 +74,7 @@ impl SandboxDaemon {
         let mut process = ManagedProcess::start_with(&spec, Stdio::piped(), Stdio::from(file))?;
         wait_ready(&mut process, &log).await?;
         let options = ConnectOptions {
-            socket: Some(lab.socket()),
+            socket: Some(sandbox.socket()),
             client_name: env!("CARGO_PKG_NAME").into(),
             version: env!("CARGO_PKG_VERSION").into(),
             ..ConnectOptions::default()
@@ -131,7 +131,7 @@ fn log_tail(log: &Path) -> String {
     String::from_utf8_lossy(&bytes[from..]).trim().to_owned()
 }
 
-/// Runs the client in a lab and returns its standard output; a refusal keeps its own message.
+/// Runs the client in a sandbox and returns its standard output; a refusal keeps its own message.
 pub(super) async fn run_client(options: &CallOptions<'_>, arguments: &[&str]) -> Result<String, EvalError> {
     let output = run_program(options, options.programs.client.as_path(), arguments).await?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -156,7 +156,7 @@ pub(crate) struct CallOptions<'a> {
 /// A client or git command that takes longer hangs.
 const CALL_LIMIT: Duration = Duration::from_mins(5);
 
-/// Runs one of the harness's own programs in a lab.
+/// Runs one of the harness's own programs in a sandbox.
 pub(super) async fn run_program(
     options: &CallOptions<'_>,
     program: &Path,

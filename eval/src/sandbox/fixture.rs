@@ -1,4 +1,4 @@
-//! The repository of a lab: creates its files, git and `.runner/`, and runs client and git commands in it.
+//! The repository of a sandbox: creates its files, git and `.runner/`, and runs client and git commands in it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use crate::digest::{copy_entry, list_files};
 use crate::error::EvalError;
 use crate::process::{ManagedProcess, ProcessEnd, ProcessSpec};
 
-/// Name of the lab's file that contains the goal.
+/// Name of the sandbox's file that contains the goal.
 const GOAL_FILE: &str = "goal.md";
 
 /// Contents of a new repository.
@@ -35,7 +35,7 @@ pub(crate) struct RepositorySeed<'a> {
     pub(crate) script: Option<&'a str>,
 }
 
-/// A repository in a lab.
+/// A repository in a sandbox.
 #[derive(Debug)]
 pub(crate) struct SandboxRepository {
     folder: PathBuf,
@@ -61,17 +61,17 @@ pub(crate) struct RepositoryAccess {
 impl SandboxRepository {
     /// Creates the repository with two commits: the case's initial files, and the files for the runner.
     pub(crate) async fn create(
-        lab: &Sandbox,
+        sandbox: &Sandbox,
         seed: &RepositorySeed<'_>,
         access: RepositoryAccess,
     ) -> Result<Self, EvalError> {
         let RepositoryAccess { programs, env, client_env, view_env, stop } = access;
-        lab.write(GOAL_FILE, seed.goal)?;
-        let folder = lab.path("work").join(seed.name);
-        let repository = Self { folder, goal: lab.path(GOAL_FILE), programs, env, client_env, view_env, stop };
+        sandbox.write(GOAL_FILE, seed.goal)?;
+        let folder = sandbox.path("work").join(seed.name);
+        let repository = Self { folder, goal: sandbox.path(GOAL_FILE), programs, env, client_env, view_env, stop };
         repository.write_files(seed)?;
         if let Some(text) = seed.script {
-            script::install_agent(lab, text)?;
+            script::install_agent(sandbox, text)?;
         }
         repository.git(&["init", "--quiet", "--template="]).await?;
         repository.commit_all("chore: begin").await?;

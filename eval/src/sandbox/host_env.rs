@@ -1,4 +1,4 @@
-//! The environment that the harness runs in, and which parts of it enter a lab.
+//! The environment that the harness runs in, and which parts of it enter a sandbox.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -8,7 +8,7 @@ use protocol::paths::{SOCKET_VARIABLE, STATE_VARIABLE};
 
 use super::Sandbox;
 
-/// Toolchains located by a variable, with the default folder in the home, which a lab does not have.
+/// Toolchains located by a variable, with the default folder in the home, which a sandbox does not have.
 const TOOLCHAINS: [(&str, &str); 7] = [
     ("RUSTUP_HOME", ".rustup"),
     ("CARGO_HOME", ".cargo"),
@@ -51,40 +51,40 @@ impl HostEnv {
         env::split_paths(path).map(|folder| folder.join(name)).find(can_run)
     }
 
-    /// Returns the variables that agent and guard of a lab get in addition to the common ones.
+    /// Returns the variables that agent and guard of a sandbox get in addition to the common ones.
     pub(crate) fn toolchains(&self) -> BTreeMap<String, String> {
         TOOLCHAINS.iter().filter_map(|(name, folder)| self.variable_or_home(name, folder)).collect()
     }
 
-    /// Returns the environment of a client that starts a run: the harness's own, with the lab in place of the home. The
-    /// daemon passes on only what its configuration names.
-    pub(crate) fn client_env(&self, lab: &Sandbox) -> BTreeMap<String, String> {
+    /// Returns the environment of a client that starts a run: the harness's own, with the sandbox in place of the home.
+    /// The daemon passes on only what its configuration names.
+    pub(crate) fn client_env(&self, sandbox: &Sandbox) -> BTreeMap<String, String> {
         let is_foreign =
             |name: &str| name.starts_with("GIT_") || name.starts_with("RUNNER") || name.starts_with("XDG_");
         let mut env: BTreeMap<_, _> = self.env.clone();
         env.retain(|name, _| !is_foreign(name));
         env.extend(LOGINS.iter().filter_map(|(name, folder)| self.variable_or_home(name, folder)));
-        env.extend(self.sandbox_env(lab));
+        env.extend(self.sandbox_env(sandbox));
         env
     }
 
-    /// Returns the environment of the web view: the user's own, because it opens the user's browser, with the lab's
+    /// Returns the environment of the web view: the user's own, because it opens the user's browser, with the sandbox's
     /// daemon.
-    pub(crate) fn view_env(&self, lab: &Sandbox) -> BTreeMap<String, String> {
+    pub(crate) fn view_env(&self, sandbox: &Sandbox) -> BTreeMap<String, String> {
         let mut env = self.env.clone();
-        env.insert(SOCKET_VARIABLE.into(), lab.socket().display().to_string());
-        env.insert(STATE_VARIABLE.into(), lab.path("state").display().to_string());
+        env.insert(SOCKET_VARIABLE.into(), sandbox.socket().display().to_string());
+        env.insert(STATE_VARIABLE.into(), sandbox.path("state").display().to_string());
         env
     }
 
-    /// Returns the environment of everything else in a lab.
-    pub(super) fn sandbox_env(&self, lab: &Sandbox) -> BTreeMap<String, String> {
+    /// Returns the environment of everything else in a sandbox.
+    pub(super) fn sandbox_env(&self, sandbox: &Sandbox) -> BTreeMap<String, String> {
         let mut env = self.toolchains();
         let is_passed = |name: &str| PASSED_VARIABLES.contains(&name) || name.starts_with("LC_");
         env.extend(
             self.env.iter().filter(|(name, _)| is_passed(name)).map(|(name, value)| (name.clone(), value.clone())),
         );
-        let sandbox_path = |name: &str| lab.path(name).display().to_string();
+        let sandbox_path = |name: &str| sandbox.path(name).display().to_string();
         let path = self.env.get("PATH").cloned().unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
         let own = [
             ("PATH", format!("{}:{path}", sandbox_path("bin"))),
@@ -96,7 +96,7 @@ impl HostEnv {
             ("XDG_DATA_HOME", sandbox_path("home/.local/share")),
             ("XDG_RUNTIME_DIR", sandbox_path("run")),
             (STATE_VARIABLE, sandbox_path("state")),
-            (SOCKET_VARIABLE, lab.socket().display().to_string()),
+            (SOCKET_VARIABLE, sandbox.socket().display().to_string()),
             ("GIT_CONFIG_NOSYSTEM", "1".into()),
         ];
         env.extend(own.map(|(name, value)| (name.to_owned(), value)));
@@ -123,20 +123,20 @@ mod tests {
 
     #[test]
     fn keys_reach_the_client_alone_and_nothing_of_the_users_daemon_does() {
-        let lab = Sandbox::create().expect("a lab");
+        let sandbox = Sandbox::create().expect("a sandbox");
         let around =
             host_env(&[("ANTHROPIC_API_KEY", "k"), ("RUNNERD_SOCKET", "/mine"), ("GIT_DIR", "/g"), ("PATH", "/bin")]);
-        let client = around.client_env(&lab);
-        let others = lab.env(&around);
+        let client = around.client_env(&sandbox);
+        let others = sandbox.env(&around);
         assert_eq!(client.get("ANTHROPIC_API_KEY").map(String::as_str), Some("k"));
         assert!(!others.contains_key("ANTHROPIC_API_KEY") && !client.contains_key("GIT_DIR"));
-        assert_eq!(client["RUNNERD_SOCKET"], lab.socket().display().to_string());
+        assert_eq!(client["RUNNERD_SOCKET"], sandbox.socket().display().to_string());
         assert!(client["PATH"].ends_with(":/bin"));
-        lab.remove().expect("removes");
+        sandbox.remove().expect("removes");
     }
 
     #[test]
-    fn a_toolchain_in_the_home_is_found_from_the_lab() {
+    fn a_toolchain_in_the_home_is_found_from_the_sandbox() {
         let home = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(home.path().join(".rustup")).expect("a folder");
         let path = home.path().display().to_string();

@@ -1,4 +1,4 @@
-//! A lab: home, state, socket and repository for one run, in a separate folder that is removed afterwards.
+//! A sandbox: home, state, socket and repository for one run, in a separate folder that is removed afterwards.
 //!
 //! `daemon` starts the daemon in it, `fixture` creates the repository, `script` the scripted agent. The user's daemon,
 //! home and configuration are never touched.
@@ -23,8 +23,8 @@ pub(crate) use self::script::SCRIPTED_AGENT;
 use crate::digest::list_files;
 use crate::error::EvalError;
 
-/// The file that marks a folder as a lab; its harness holds a lock on it.
-const LOCK_FILE: &str = "lab";
+/// The file that marks a folder as a sandbox; its harness holds a lock on it.
+const LOCK_FILE: &str = "sandbox";
 const FOLDER_PREFIX: &str = "runner-eval-";
 
 /// The folder of one run.
@@ -41,19 +41,19 @@ impl Sandbox {
         let folder = folder.map_err(|error| EvalError::file("making a directory in", &temp_root(), &error))?;
         let folder = folder.keep();
         let folder = folder.canonicalize().unwrap_or(folder);
-        let lab =
+        let sandbox =
             Self { _lock: lock_folder(&folder).map_err(|error| EvalError::file("locking", &folder, &error))?, folder };
         for name in ["bin", "home", "state", "run", "config", "work", "tmp", "logs"] {
-            let path = lab.path(name);
+            let path = sandbox.path(name);
             let result = DirBuilder::new().mode(0o700).create(&path);
             result.map_err(|error| EvalError::file("making the directory", &path, &error))?;
         }
         let git = "[user]\n\tname = runner-eval\n\temail = runner-eval@localhost\n[init]\n\tdefaultBranch = main\n";
-        lab.write("home/.gitconfig", git)?;
-        Ok(lab)
+        sandbox.write("home/.gitconfig", git)?;
+        Ok(sandbox)
     }
 
-    /// Removes the labs of dead harnesses. A lab that cannot be removed belongs to another user.
+    /// Removes the sandboxes of dead harnesses. A sandbox that cannot be removed belongs to another user.
     pub(crate) fn sweep_dead() {
         for entry in fs::read_dir(temp_root()).into_iter().flatten().flatten() {
             let is_named = entry.file_name().to_str().is_some_and(|name| name.starts_with(FOLDER_PREFIX));
@@ -83,12 +83,12 @@ impl Sandbox {
         self.path("run/s")
     }
 
-    /// Writes a file into the lab; a script is made executable.
+    /// Writes a file into the sandbox; a script is made executable.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<(), EvalError> {
         write_file(&self.path(name), text)
     }
 
-    /// Returns the environment of everything in the lab: from the user's only what is needed to find programs.
+    /// Returns the environment of everything in the sandbox: from the user's only what is needed to find programs.
     pub(crate) fn env(&self, host_env: &HostEnv) -> BTreeMap<String, String> {
         host_env.sandbox_env(self)
     }
@@ -121,7 +121,7 @@ pub(crate) fn write_file(path: &Path, text: &str) -> Result<(), EvalError> {
     written.map_err(|error| EvalError::file("writing", path, &error))
 }
 
-/// Marks a folder as a lab. The marker is locked before it gets its name, so no lab is ever seen without an owner.
+/// Marks a folder as a sandbox. The marker is locked before it gets its name, so no sandbox ever lacks an owner.
 fn lock_folder(folder: &Path) -> io::Result<File> {
     let lock_file = tempfile::NamedTempFile::new_in(folder)?;
     lock_file.as_file().try_lock()?;
@@ -161,22 +161,22 @@ mod tests {
 
     #[test]
     fn a_lab_is_removed_with_folders_that_cannot_be_written_to() {
-        let lab = Sandbox::create().expect("makes");
-        let folder = lab.folder().to_owned();
-        lab.write("home/go/mod/x", "x").expect("writes");
-        fs::set_permissions(lab.path("home/go/mod"), Permissions::from_mode(0o500)).expect("closes");
-        lab.remove().expect("removes");
+        let sandbox = Sandbox::create().expect("makes");
+        let folder = sandbox.folder().to_owned();
+        sandbox.write("home/go/mod/x", "x").expect("writes");
+        fs::set_permissions(sandbox.path("home/go/mod"), Permissions::from_mode(0o500)).expect("closes");
+        sandbox.remove().expect("removes");
         assert!(!folder.exists());
     }
 
     #[test]
     fn what_lives_or_is_no_lab_is_not_swept_away() {
         let stranger = tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir().expect("a folder");
-        let lab = Sandbox::create().expect("makes");
+        let sandbox = Sandbox::create().expect("makes");
         Sandbox::sweep_dead();
-        assert!(stranger.path().exists() && lab.folder().exists());
-        let left = lab.folder().to_owned();
-        drop(lab);
+        assert!(stranger.path().exists() && sandbox.folder().exists());
+        let left = sandbox.folder().to_owned();
+        drop(sandbox);
         Sandbox::sweep_dead();
         assert!(!left.exists());
     }

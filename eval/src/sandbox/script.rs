@@ -4,15 +4,15 @@ use crate::error::EvalError;
 
 use super::Sandbox;
 
-/// Name by which the configuration finds the agent in the lab's `PATH`.
+/// Name by which the configuration finds the agent in the sandbox's `PATH`.
 pub(crate) const SCRIPTED_AGENT: &str = "scripted-agent";
 
 const PRELUDE: &str = r#"#!/bin/sh
 # Made of a case's script: one session of a scripted agent.
 set -u
-lab=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
-session=$(($(cat "$lab/tmp/sessions" 2>/dev/null || echo 0) + 1))
-echo "$session" >"$lab/tmp/sessions"
+sandbox=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
+session=$(($(cat "$sandbox/tmp/sessions" 2>/dev/null || echo 0) + 1))
+echo "$session" >"$sandbox/tmp/sessions"
 prompt=$(cat)
 # answer STATUS SUMMARY [CHILDREN]; `usage` may hold an object before.
 answer() {
@@ -23,6 +23,6 @@ answer() {
 "#;
 
 /// Writes the agent.
-pub(super) fn install_agent(lab: &Sandbox, script: &str) -> Result<(), EvalError> {
-    lab.write(&format!("bin/{SCRIPTED_AGENT}"), &format!("{PRELUDE}\n{script}\n"))
+pub(super) fn install_agent(sandbox: &Sandbox, script: &str) -> Result<(), EvalError> {
+    sandbox.write(&format!("bin/{SCRIPTED_AGENT}"), &format!("{PRELUDE}\n{script}\n"))
 }

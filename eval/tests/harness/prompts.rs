@@ -1,4 +1,4 @@
-//! The prompt lab from outside: each role, through the real daemon, with a program in place of the agent.
+//! The prompt trials from outside: each role, through the real daemon, with a program in place of the agent.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::kit::EvalKit;
 
-/// Writes the inputs and the agent, and runs the lab.
+/// Writes the inputs and the agent, and runs the sandbox.
 fn run_grid(kit: &EvalKit, role: &str, inputs: &[(&str, &str)], agent: &str) -> Value {
     let folder = kit.home.path().join("prompts");
     fs::create_dir_all(&folder).expect("a folder");
