@@ -102,7 +102,11 @@ pub(crate) fn compare_before_guard(
     iter: u32,
 ) -> Result<DefinitionDiff, EffectError> {
     let diff = diff_work_tree(context, &context.repository()?, loaded)?;
-    diff_note(context, iter).write(&noted_diff(context, iter)?.merged_with(&diff))?;
+    let noted = noted_diff(context, iter)?;
+    let merged = noted.merged_with(&diff);
+    if merged != noted {
+        diff_note(context, iter).write(&merged)?;
+    }
     Ok(diff)
 }
 
