@@ -10,7 +10,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs::{self, Metadata, Permissions};
 use std::io::{self, ErrorKind};
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -42,18 +41,27 @@ const MAX_RULES_BYTES: u64 = 16 << 20;
 /// Folders nested deeper than this are not searched.
 const MAX_DEPTH: usize = 512;
 
-/// The records of a run. Those of other iterations and runs are skipped, since they grow: nothing reads them but people.
-struct Records {
-    all: PathBuf,
-    /// Beginning of the names of this iteration's.
-    own: String,
+/// The records of a run. Those of other iterations and runs are not even listed, since they grow: nothing reads them but
+/// people.
+struct Records<'a> {
+    layout: &'a Layout,
+    run: &'a str,
+    iter: u32,
 }
 
-impl Records {
-    fn are_others(&self, path: &Path) -> bool {
-        let is_own = |name: &OsStr| name.as_bytes().starts_with(self.own.as_bytes());
-        let is_other_run = self.all.parent() == path.parent() && path != self.all;
-        is_other_run || path.parent() == Some(&self.all) && !path.file_name().is_some_and(is_own)
+impl Records<'_> {
+    /// Lists what is checked in a folder.
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let all = self.layout.run_records(self.run);
+        if folder == all {
+            let waited = (1..).map(|wait| self.layout.waited_iteration(self.run, self.iter, wait));
+            let waited = waited.take_while(|folder| folder.symlink_metadata().is_ok());
+            return Ok([self.layout.iteration(self.run, self.iter)].into_iter().chain(waited).collect());
+        }
+        if Some(folder) == all.parent() {
+            return Ok(vec![all]);
+        }
+        fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect()
     }
 }
 
@@ -68,7 +76,7 @@ struct ClosedPath {
 pub(crate) fn restore_permissions(context: &RunContext, iter: u32, phase: PhaseName) -> Result<(), EffectError> {
     let repository = context.repository()?;
     let mut reported: Vec<PathBuf> = Vec::new();
-    let records = Records { all: context.layout.run_records(&context.run), own: format!("{iter:04}") };
+    let records = Records { layout: &context.layout, run: &context.run, iter };
     // A closed folder may hide others.
     for _ in 0..MAX_DEPTH {
         let closed = find_closed(&repository, &records)
@@ -181,7 +189,7 @@ fn display_name(repository: &Repository, path: &Path) -> String {
 }
 
 /// Lists what is closed; not what is inside a closed folder.
-fn find_closed(repository: &Repository, records: &Records) -> io::Result<Vec<ClosedPath>> {
+fn find_closed(repository: &Repository, records: &Records<'_>) -> io::Result<Vec<ClosedPath>> {
     let root = repository.work_dir();
     let mut closed = Vec::new();
     let root_metadata = root.symlink_metadata()?;
@@ -207,7 +215,7 @@ fn collect_closed(
     path: &Path,
     metadata: &Metadata,
     (above, file): (u32, (u32, u32)),
-    records: &Records,
+    records: &Records<'_>,
     closed: &mut Vec<ClosedPath>,
 ) -> io::Result<()> {
     let (needed, inherited) = file;
@@ -226,18 +234,13 @@ fn collect_closed(
         Some("objects") => OBJECT_MODE,
         _ => file,
     };
-    let entries = match fs::read_dir(path) {
+    let entries = match records.list(path) {
         // Owned by another user, or gone by now.
         Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotFound) => return Ok(()),
         entries => entries?,
     };
-    for entry in entries {
-        let entry = entry?;
-        let below = entry.path();
-        if records.are_others(&below) {
-            continue;
-        }
-        match entry.metadata() {
+    for below in entries {
+        match below.symlink_metadata() {
             Ok(found) => collect_closed(&below, &found, (metadata.mode() & 0o777, file), records, closed)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
@@ -302,10 +305,18 @@ mod tests {
     fn what_is_closed_is_found_with_the_mode_that_it_is_to_have() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        for name in ["objects/ab", "logs", "open", "records/x/0002", "records/x/0003.w1", "records/y/0003"] {
+        for name in [
+            "objects/ab",
+            "logs",
+            "open",
+            ".runner/iterations/x/0002",
+            ".runner/iterations/x/0003.w1",
+            ".runner/iterations/y/0003",
+        ] {
             fs::create_dir_all(at(name)).unwrap();
         }
-        let logs = ["records/x/0002/log", "records/x/0003.w1/log", "records/y/0003/log"];
+        let logs =
+            [".runner/iterations/x/0002/log", ".runner/iterations/x/0003.w1/log", ".runner/iterations/y/0003/log"];
         for name in ["objects/ab/cd", "logs/HEAD", "HEAD", "open/read-only"].into_iter().chain(logs) {
             fs::write(at(name), "").unwrap();
         }
@@ -314,17 +325,18 @@ mod tests {
             fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
         }
         let mut closed = Vec::new();
-        let records = Records { all: at("records/x"), own: "0003".to_owned() };
+        let layout = Layout::new(folder.path());
+        let records = Records { layout: &layout, run: "x", iter: 3 };
         let found = folder.path().metadata().unwrap();
         collect_closed(folder.path(), &found, (0o755, FILE_MODE), &records, &mut closed).unwrap();
         closed.sort_by(|a, b| a.path.cmp(&b.path));
         let found: Vec<_> = closed.iter().map(|closed| (closed.path.clone(), closed.mode)).collect();
         let above = mode_of(folder.path());
         let expected = [
+            (at(".runner/iterations/x/0003.w1/log"), mode_of(&at(".runner/iterations/x/0003.w1")) & 0o666 | 0o400),
             (at("HEAD"), above & 0o666 | 0o400),
             (at("logs/HEAD"), mode_of(&at("logs")) & 0o666 | 0o600),
             (at("objects/ab"), mode_of(&at("objects")) | DIRECTORY_MODE),
-            (at("records/x/0003.w1/log"), mode_of(&at("records/x/0003.w1")) & 0o666 | 0o400),
         ];
         assert_eq!(found, expected);
     }

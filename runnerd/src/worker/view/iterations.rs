@@ -4,6 +4,7 @@
 //! daemon's journal names, or else the tip, to a receipt, from there to its From, and so on. Commits between a receipt
 //! and its From were made by the session, whatever their messages say.
 
+use std::cell::LazyCell;
 use std::fs;
 use std::path::Path;
 
@@ -23,7 +24,9 @@ use crate::worker::runner_chain::RunnerChain;
 /// Adds what only the records of a run's iterations have, if they are available: the durations of phases, the exact time
 /// of the end, and whether the commit is the one that was recorded.
 pub fn add_recorded_facts(layout: &Layout, views: &mut [IterationView]) {
-    let newest = views.first().and_then(|view| find_newest_record(layout, &view.run));
+    let run = views.first().map(|view| view.run.clone());
+    // All records are listed only where one is missing.
+    let newest = LazyCell::new(|| find_newest_record(layout, run.as_deref()?));
     for view in views {
         let Some(meta) = read_meta(layout, &view.run, view.iter) else {
             // The record of an older iteration may have been removed.
