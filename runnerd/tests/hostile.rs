@@ -41,36 +41,36 @@ fn every_input_of_the_corpus_keeps_the_rules_of_its_target() {
 
 /// A mutation of an input: a byte is set, a part is removed, or a part is repeated.
 #[derive(Debug, Clone)]
-enum Change {
+enum HostileChange {
     Set(Index, u8),
     LeaveOut(Index, usize),
     Repeat(Index, usize),
 }
 
-fn changes() -> impl Strategy<Value = Vec<Change>> {
+fn changes() -> impl Strategy<Value = Vec<HostileChange>> {
     let change = prop_oneof![
-        (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Change::Set(at, byte)),
-        (any::<Index>(), 1..40_usize).prop_map(|(at, length)| Change::LeaveOut(at, length)),
-        (any::<Index>(), 1..40_usize).prop_map(|(at, length)| Change::Repeat(at, length)),
+        (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| HostileChange::Set(at, byte)),
+        (any::<Index>(), 1..40_usize).prop_map(|(at, length)| HostileChange::LeaveOut(at, length)),
+        (any::<Index>(), 1..40_usize).prop_map(|(at, length)| HostileChange::Repeat(at, length)),
     ];
     vec(change, 1..6)
 }
 
-fn apply_changes(mut input: Vec<u8>, changes: Vec<Change>) -> Vec<u8> {
+fn apply_changes(mut input: Vec<u8>, changes: Vec<HostileChange>) -> Vec<u8> {
     for change in changes {
         if input.is_empty() {
             break;
         }
         let part = |input: &[u8], at: usize, length: usize| at..(at + length).min(input.len());
         match change {
-            Change::Set(at, byte) => {
+            HostileChange::Set(at, byte) => {
                 let at = at.index(input.len());
                 input[at] = byte;
             }
-            Change::LeaveOut(at, length) => {
+            HostileChange::LeaveOut(at, length) => {
                 input.drain(part(&input, at.index(input.len()), length));
             }
-            Change::Repeat(at, length) => {
+            HostileChange::Repeat(at, length) => {
                 let part = part(&input, at.index(input.len()), length);
                 let again = input[part.clone()].to_vec();
                 input.splice(part.end..part.end, again);

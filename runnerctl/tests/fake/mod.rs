@@ -29,7 +29,7 @@ pub(crate) struct EventScript {
     pub(crate) dies: bool,
 }
 
-struct DaemonState {
+struct FakeDaemonState {
     replies: HashMap<&'static str, MethodReply>,
     asked: Vec<(&'static str, Value)>,
     story: Vec<EventScript>,
@@ -39,7 +39,7 @@ struct DaemonState {
 pub(crate) struct FakeDaemon {
     _runtime: tokio::runtime::Runtime,
     folder: TempDir,
-    state: Arc<Mutex<DaemonState>>,
+    state: Arc<Mutex<FakeDaemonState>>,
 }
 
 const METHODS: [&str; 12] = [
@@ -72,7 +72,7 @@ impl FakeDaemon {
             ("daemon.handshake", Ok(handshake)),
             ("config.get", Ok(json!({"value": {}, "variables": []}))),
         ]);
-        let state = Arc::new(Mutex::new(DaemonState { replies, asked: Vec::new(), story: Vec::new() }));
+        let state = Arc::new(Mutex::new(FakeDaemonState { replies, asked: Vec::new(), story: Vec::new() }));
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
         let listener = runtime.block_on(async { UnixListener::bind(&socket) }).expect("binds");
@@ -119,7 +119,7 @@ impl FakeDaemon {
 }
 
 /// Serves one daemon process after another on the same socket.
-async fn serve_connections(listener: UnixListener, state: Arc<Mutex<DaemonState>>) {
+async fn serve_connections(listener: UnixListener, state: Arc<Mutex<FakeDaemonState>>) {
     loop {
         let (stop, handle) = stop_channel();
         let (death, mut dies) = watch::channel(false);
@@ -138,10 +138,13 @@ async fn serve_connections(listener: UnixListener, state: Arc<Mutex<DaemonState>
     }
 }
 
-fn rpc_module(state: &Arc<Mutex<DaemonState>>, death: watch::Sender<bool>) -> RpcModule<Arc<Mutex<DaemonState>>> {
+fn rpc_module(
+    state: &Arc<Mutex<FakeDaemonState>>,
+    death: watch::Sender<bool>,
+) -> RpcModule<Arc<Mutex<FakeDaemonState>>> {
     let mut module = RpcModule::new(Arc::clone(state));
     for method in METHODS {
-        let answer = move |params: jsonrpsee::types::Params<'_>, state: &Arc<Mutex<DaemonState>>, _: &_| {
+        let answer = move |params: jsonrpsee::types::Params<'_>, state: &Arc<Mutex<FakeDaemonState>>, _: &_| {
             let mut state = state.lock().expect("not poisoned");
             state.asked.push((method, params.parse().unwrap_or_default()));
             let reply = state.replies.get(method).cloned().unwrap_or_else(|| panic!("{method} was not expected"));
@@ -151,7 +154,7 @@ fn rpc_module(state: &Arc<Mutex<DaemonState>>, death: watch::Sender<bool>) -> Rp
     }
     let subscribe = move |_: jsonrpsee::types::Params<'static>,
                           pending: jsonrpsee::PendingSubscriptionSink,
-                          state: Arc<Arc<Mutex<DaemonState>>>,
+                          state: Arc<Arc<Mutex<FakeDaemonState>>>,
                           _| {
         let death = death.clone();
         async move {
@@ -174,7 +177,7 @@ fn rpc_module(state: &Arc<Mutex<DaemonState>>, death: watch::Sender<bool>) -> Rp
     module
 }
 
-fn next_event_script(state: &Arc<Mutex<DaemonState>>) -> Option<EventScript> {
+fn next_event_script(state: &Arc<Mutex<FakeDaemonState>>) -> Option<EventScript> {
     let mut state = state.lock().expect("not poisoned");
     (!state.story.is_empty()).then(|| state.story.remove(0))
 }

@@ -19,12 +19,12 @@ use crate::checks::{assert_explains, assert_survived};
 const MEMORY: u64 = 200 * 1024 * 1024;
 
 /// A run whose daemon was killed in its first session, after the session had done some work.
-struct CrashedRun {
+struct InterruptedRun {
     home: Home,
     repo: Repo,
 }
 
-impl CrashedRun {
+impl InterruptedRun {
     fn new() -> Self {
         let home = Home::new();
         let repo = killed_mid_session(&home);
@@ -138,7 +138,7 @@ impl FileDamage {
 
 /// Various kinds of damage, one after another, to one file of one repository, which continues at the end.
 fn assert_held_for_each(name: &str, damages: &[FileDamage]) {
-    let died = CrashedRun::new();
+    let died = InterruptedRun::new();
     for damage in damages {
         died.assert_held(name, *damage);
     }
@@ -172,7 +172,7 @@ fn row_65_journal_of_a_form_that_is_never_written_is_refused_with_its_place() {
 
 #[test]
 fn row_66_state_of_a_newer_version_is_refused_and_stays() {
-    let died = CrashedRun::new();
+    let died = InterruptedRun::new();
     for name in ["repo.json", "journal.jsonl"] {
         let path = died.file(name);
         let right = fs::read(&path).expect("the file was written");
@@ -192,7 +192,7 @@ fn row_66_state_of_a_newer_version_is_refused_and_stays() {
 
 #[test]
 fn row_64_damaged_environment_is_reported_and_written_again_by_resume() {
-    let died = CrashedRun::new();
+    let died = InterruptedRun::new();
     let path = died.file("env.json");
     fs::write(&path, "{\"PATH\"").expect("the file can be damaged");
     let _daemon = died.home.daemon();
@@ -224,7 +224,7 @@ fn row_64_configuration_that_is_damaged_is_refused_with_its_place() {
 
 #[test]
 fn row_67_stale_temporary_files_are_removed_and_never_committed() {
-    let died = CrashedRun::new();
+    let died = InterruptedRun::new();
     let stale = [died.file(".repo.json.abc.runnerd-tmp"), died.file("live/.r-0001-upon.abc.runnerd-tmp")];
     for path in &stale {
         fs::write(path, "half").expect("a file can be made");
@@ -271,7 +271,7 @@ fn row_68_journal_that_is_damaged_after_the_branch_moved_loses_no_commit() {
 
 #[test]
 fn row_69_state_that_may_not_be_read_is_named() {
-    let died = CrashedRun::new();
+    let died = InterruptedRun::new();
     let path = died.file("repo.json");
     let right = fs::read(&path).expect("the file was written");
     // Root can read a file with any mode, but not a folder in place of the file.

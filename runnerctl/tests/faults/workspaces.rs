@@ -9,13 +9,13 @@ use runner_testkit::{Home, PATIENCE, Repo, SessionGate};
 const RUN: &str = "apart";
 
 /// A repository whose workspaces are set up by a program that stops at a gate.
-struct WorkspaceScene {
+struct FaultyWorkspace {
     gate: SessionGate,
     repo: Repo,
     home: Home,
 }
 
-impl WorkspaceScene {
+impl FaultyWorkspace {
     fn new(config: impl FnOnce(&str) -> String) -> Self {
         let home = Home::new();
         let repo = home.repo("one");
@@ -50,7 +50,7 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn row_105_killed_while_a_workspace_is_made() {
-    let scene = WorkspaceScene::new(|_| String::new());
+    let scene = FaultyWorkspace::new(|_| String::new());
     let program = scene.home.path().join("program.sh").display().to_string();
     scene.repo.write(".gitattributes", "slow.txt filter=slow\n");
     scene.repo.write("slow.txt", "slow\n");
@@ -76,7 +76,7 @@ fn row_105_killed_while_a_workspace_is_made() {
 
 #[test]
 fn row_106_killed_while_a_workspace_is_made_ready() {
-    let scene = WorkspaceScene::new(|program| format!("[workspace]\nsetup = [\"sh\", \"{program}\"]"));
+    let scene = FaultyWorkspace::new(|program| format!("[workspace]\nsetup = [\"sh\", \"{program}\"]"));
     let daemon = scene.home.daemon();
     let args = ["start", "--isolated", "--yes", "--id", RUN, "-m", "Do it"];
     scene.home.ctl_in(&scene.repo, &args).exits(0);

@@ -170,8 +170,8 @@ fn a_run_at_work_is_not_stepped_resumed_or_reviewed() {
 
 #[test]
 fn a_receipt_that_was_tampered_with_holds_the_run_and_is_nobodys_own_commit() {
-    type TextChange = fn(&str) -> String;
-    let changes: [TextChange; 3] = [
+    type ConfigChange = fn(&str) -> String;
+    let changes: [ConfigChange; 3] = [
         |message| message.replace("Runner-Mode", "Runner-Mood"),
         |message| message.replace("Runner-Commit:", "runner-commit :"),
         |message| message.replace('\n', "\r\n"),

@@ -8,10 +8,10 @@ use runner_core::iteration::GuardEndKind;
 use runner_core::tree;
 use runner_core::verdict::{FaultKind, SessionEndKind, SessionTask};
 
-use super::daemon::Course;
+use super::daemon::SimulatedRun;
 use super::definition::JUSTFILE;
 use super::habits::child;
-use super::loaded::Loaded;
+use super::loaded::LoadedState;
 use super::people::open_leaves;
 
 /// Number of nodes beyond which no node is split any more.
@@ -20,9 +20,9 @@ const MANY_NODES: usize = 14;
 /// What agents say by default.
 const SUMMARIES: [&str; 3] = ["Ported the ledger", "Not yet: the tests  fail", "It is more than it seemed"];
 
-impl Course {
+impl SimulatedRun {
     /// Runs a session of the agent; the work tree stays as the agent leaves it.
-    pub(crate) fn act(&mut self, loaded: &Loaded, task: &SessionTask) -> SessionEndKind {
+    pub(crate) fn act(&mut self, loaded: &LoadedState, task: &SessionTask) -> SessionEndKind {
         if !self.random.one_in(4) {
             self.edit_code();
         }
@@ -99,7 +99,7 @@ impl Course {
     }
 
     /// How the session ends.
-    fn how(&mut self, loaded: &Loaded, task: &SessionTask) -> SessionEndKind {
+    fn how(&mut self, loaded: &LoadedState, task: &SessionTask) -> SessionEndKind {
         let until =
             self.random.one_in(2).then(|| self.now + SignedDuration::from_mins(self.random.below(300).cast_signed()));
         let what = || "it said no".to_owned();
@@ -117,7 +117,7 @@ impl Course {
         }
     }
 
-    fn answer(&mut self, loaded: &Loaded, task: &SessionTask) -> AgentAnswer {
+    fn answer(&mut self, loaded: &LoadedState, task: &SessionTask) -> AgentAnswer {
         let may_divide = tree::index(&loaded.tree).len() < MANY_NODES;
         let is_root = task.path.len() == 1;
         let status = match self.random.below(if is_root { 5 } else { 9 }) {
@@ -166,7 +166,7 @@ impl Course {
         serde_json::from_str(&self.repository.text(layout::TREE)).unwrap_or_else(|_| tree::new_tree(3))
     }
 
-    fn edit_tree(&mut self, edit: impl FnOnce(&mut super::random::Random, &mut TaskTree)) {
+    fn edit_tree(&mut self, edit: impl FnOnce(&mut super::random::RandomSource, &mut TaskTree)) {
         let mut tree = self.tree();
         edit(&mut self.random, &mut tree);
         // An agent formats it differently from the runner.

@@ -7,13 +7,13 @@ use runner_core::run::{RequestRefusal, RunRequest};
 use runner_core::text::digest::Digest;
 use runner_core::verdict::SessionTask;
 
-use super::daemon::{Course, Halt, Lived};
-use super::loaded::Loaded;
+use super::daemon::{DaemonHalt, SimulatedRun, StepResult};
+use super::loaded::LoadedState;
 use super::repository::differing;
 
-impl Course {
+impl SimulatedRun {
     /// Decides a pending review, now or after some other action.
-    pub(crate) fn say(&mut self) -> Lived<()> {
+    pub(crate) fn say(&mut self) -> StepResult<()> {
         if self.random.one_in(6) {
             // Someone continues the work meanwhile: the guard must pass again.
             self.repository.write("src/lib.rs", format!("// meanwhile {}\n", self.random.below(1_000)).as_bytes());
@@ -28,12 +28,12 @@ impl Course {
             Ok(_) => Ok(()),
             // A review may no longer be pending if a person has changed the configuration or the tree.
             Err(RequestRefusal::NothingToReview(_)) => self.go_on(None, false),
-            Err(refusal) => Err(Halt::Broken(format!("P13: a word is refused: {refusal:?}"))),
+            Err(refusal) => Err(DaemonHalt::Broken(format!("P13: a word is refused: {refusal:?}"))),
         }
     }
 
     /// Whether files outside `.runner/` differ from those that the guard passed in the last iteration.
-    pub(crate) fn has_changed_since(&self, task: &SessionTask, from: &Loaded) -> bool {
+    pub(crate) fn has_changed_since(&self, task: &SessionTask, from: &LoadedState) -> bool {
         let is_last = |message: &str| matches!(RunnerCommit::parse(message), Ok(RunnerCommit::Iteration(receipt)) if receipt.iter + 1 == task.iter);
         let guarded = self.repository.ancestors(&from.commit).find(|commit| is_last(&commit.message));
         guarded.is_none_or(|guarded| differing(&guarded.files, &from.files).any(|path| !path.starts_with(".runner/")))

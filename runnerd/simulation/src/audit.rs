@@ -4,12 +4,12 @@ use protocol::verify::{AuditReport, Severity};
 use runner_core::audit::{AuditPlan, BranchEnd, WatchPoint, audit_commits};
 use runner_core::message::RunnerCommit;
 
-use super::daemon::Course;
+use super::daemon::SimulatedRun;
 use super::definition::{watched_at, watched_from_start};
-use super::loaded::Loaded;
-use super::repository::{Commit, all_files, links};
+use super::loaded::LoadedState;
+use super::repository::{SimulatedCommit, all_files, links};
 
-impl Course {
+impl SimulatedRun {
     /// Audits the branch; the error lists the findings.
     pub(crate) fn audit(&self) -> Result<(), String> {
         if self.is_lost {
@@ -33,7 +33,7 @@ impl Course {
         if !violations.is_empty() {
             let first = report.findings.iter().find(|finding| finding.severity == Severity::Violation);
             let at = chain.iter().position(|commit| first.is_some_and(|first| first.commit == commit.id)).unwrap_or(0);
-            let subject = |commit: &Commit| commit.message.lines().next().unwrap_or_default().to_owned();
+            let subject = |commit: &SimulatedCommit| commit.message.lines().next().unwrap_or_default().to_owned();
             let before: Vec<String> = chain[at.saturating_sub(5)..at].iter().map(subject).collect();
             let after: Vec<String> = chain[at + 1..].iter().take(3).map(subject).collect();
             let message = format!("{}\n{}\n{}", before.join("\n"), chain[at].message, after.join("\n"));
@@ -51,23 +51,23 @@ impl Course {
     }
 
     /// Returns the position of the run's start commit; a fork's follows an iteration of another run.
-    pub(crate) fn start_at(&self, chain: &[Commit]) -> usize {
+    pub(crate) fn start_at(&self, chain: &[SimulatedCommit]) -> usize {
         chain.iter().position(|commit| self.begins(commit)).unwrap_or(1)
     }
 
     /// Whether a commit is the run's start commit.
-    pub(crate) fn begins(&self, commit: &Commit) -> bool {
+    pub(crate) fn begins(&self, commit: &SimulatedCommit) -> bool {
         matches!(RunnerCommit::parse(&commit.message), Ok(RunnerCommit::Start(start)) if start.run == self.run)
     }
 
     /// Returns the audit's findings in a chain of commits.
-    pub(crate) fn report(&self, chain: &[Commit]) -> AuditReport {
+    pub(crate) fn report(&self, chain: &[SimulatedCommit]) -> AuditReport {
         let (heads, mut links) = links(chain, &self.repository.blobs);
         let plan = AuditPlan::new(self.run, heads, BranchEnd::Root);
         let first = chain.len() - plan.commits().len();
         for (at, link) in links[first..].iter_mut().enumerate() {
             let position = first + at;
-            let loaded = |at: usize| Loaded::of(&chain[at]).ok();
+            let loaded = |at: usize| LoadedState::of(&chain[at]).ok();
             match plan.watch_point(at) {
                 None => {}
                 Some(WatchPoint::From) => {
@@ -97,6 +97,6 @@ pub(crate) fn violations(report: &AuditReport) -> Vec<String> {
 }
 
 /// Whether a commit ends an iteration.
-pub(crate) fn is_iteration(commit: &Commit) -> bool {
+pub(crate) fn is_iteration(commit: &SimulatedCommit) -> bool {
     matches!(RunnerCommit::parse(&commit.message), Ok(RunnerCommit::Iteration(_)))
 }

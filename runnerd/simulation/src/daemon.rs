@@ -21,16 +21,16 @@ use runner_core::run::{
 };
 use runner_core::verdict::{SessionTask, StopCause, Verdict};
 
-use super::definition::Moved;
-use super::drive::Drove;
-use super::fork::Known;
-use super::habits::Habits;
-use super::loaded::Loaded;
-use super::mischief::Found;
-use super::mistake::Mistake;
-use super::random::Random;
-use super::repository::{Files, Repository};
-use super::witness::{Claim, Witness};
+use super::definition::MovedFiles;
+use super::drive::DriveEnd;
+use super::fork::ForkOrigin;
+use super::habits::AgentHabits;
+use super::loaded::LoadedState;
+use super::mischief::MischiefFinding;
+use super::mistake::PlantedMistake;
+use super::random::RandomSource;
+use super::repository::{FileMap, SimulatedRepository};
+use super::witness::{RunWitness, TaskClaim};
 
 /// Steps after which a simulated run is cut short; a healthy one needs a few per iteration.
 const MAX_TURNS: u32 = 2_000;
@@ -42,7 +42,7 @@ pub(crate) const FORKED: &str = "a fork";
 
 /// Why something was interrupted.
 #[derive(Debug)]
-pub(crate) enum Halt {
+pub(crate) enum DaemonHalt {
     /// The daemon died.
     Death,
     /// A promise is broken; says which.
@@ -50,67 +50,67 @@ pub(crate) enum Halt {
 }
 
 /// The result of an action during which the daemon may die.
-pub(crate) type Lived<T> = Result<T, Halt>;
+pub(crate) type StepResult<T> = Result<T, DaemonHalt>;
 
 /// Fails with this violation unless the condition holds.
-pub(crate) fn promise(holds: bool, broken: impl FnOnce() -> String) -> Lived<()> {
-    if holds { Ok(()) } else { Err(Halt::Broken(broken())) }
+pub(crate) fn promise(holds: bool, broken: impl FnOnce() -> String) -> StepResult<()> {
+    if holds { Ok(()) } else { Err(DaemonHalt::Broken(broken())) }
 }
 
 /// The events of the current iteration.
 #[derive(Debug, Clone)]
-pub(crate) struct Journal {
+pub(crate) struct JournalState {
     pub(crate) mark: u32,
     pub(crate) policy: Policy,
     pub(crate) events: Vec<IterationEvent>,
 }
 
 /// The task tree that a session left; `None` if it left none.
-pub(crate) type Left = Option<Vec<u8>>;
+pub(crate) type LeftTree = Option<Vec<u8>>;
 
 /// What effects have stored for the current iteration.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Live {
+pub(crate) struct LiveState {
     pub(crate) parent: Option<String>,
     /// The task tree that the session left.
-    pub(crate) tree: Option<Left>,
+    pub(crate) tree: Option<LeftTree>,
     /// What the rules say about it.
     pub(crate) examined: Option<TreeExamination>,
-    pub(crate) found: BTreeMap<&'static str, Found>,
+    pub(crate) found: BTreeMap<&'static str, MischiefFinding>,
     /// What was restored outside of the scope, by phase.
     pub(crate) outside: BTreeMap<&'static str, Vec<String>>,
     /// Tip and work tree when the guard first ran.
-    pub(crate) before_guard: Option<(String, Files)>,
+    pub(crate) before_guard: Option<(String, FileMap)>,
     /// How the guard's definition differed from the accepted one.
     pub(crate) departure: DefinitionDiff,
     /// Files set aside while a guard runs with the accepted definition.
-    pub(crate) moved: Option<Moved>,
+    pub(crate) moved: Option<MovedFiles>,
     /// Tip and work tree when the reviewer started.
-    pub(crate) scenery: Option<(String, Files)>,
+    pub(crate) reviewed: Option<(String, FileMap)>,
 }
 
 /// Whether a run continues after an iteration.
 #[derive(Debug, PartialEq, Eq)]
-enum Then {
+enum AfterIteration {
     GoOn,
     Rest,
 }
 
 /// One run, determined by its seed: the daemon, its repository, and the people and programs around it.
-pub(crate) struct Course {
-    pub(crate) random: Random,
-    pub(crate) habits: Habits,
-    pub(crate) mistake: Option<Mistake>,
-    pub(crate) repository: Repository,
+pub(crate) struct SimulatedRun {
+    pub(crate) random: RandomSource,
+    pub(crate) habits: AgentHabits,
+    pub(crate) mistake: Option<PlantedMistake>,
+    pub(crate) repository: SimulatedRepository,
     pub(crate) record: RunRecord,
     /// Requested changes to its files, each with the tip at which it was begun.
     pub(crate) changes: Vec<(ChangeRequest, Option<String>)>,
-    pub(crate) journal: Option<Journal>,
-    pub(crate) live: Live,
+    pub(crate) journal: Option<JournalState>,
+    pub(crate) live: LiveState,
     pub(crate) now: Timestamp,
     /// Marks that have been assigned.
     pub(crate) marks: u32,
-    pub(crate) witness: Witness,
+    pub(crate) witness: RunWitness,
     /// Whether the run ended because its repository was lost.
     pub(crate) is_lost: bool,
     /// Whether the run is being driven, and the steps that callers are waiting for.
@@ -119,20 +119,20 @@ pub(crate) struct Course {
     /// Mark of the last iteration whose consequences the witness has checked.
     pub(crate) followed: u32,
     /// What a daemon process has in memory: the state at From, the result of Open, and any stop request.
-    pub(crate) loaded: Option<Arc<Loaded>>,
-    pub(crate) declined: Option<Declined>,
+    pub(crate) loaded: Option<Arc<LoadedState>>,
+    pub(crate) declined: Option<OpenRefusal>,
     /// The most recently read commit: reading takes most of a simulation's time.
-    pub(crate) read: RefCell<Option<Arc<Loaded>>>,
+    pub(crate) read: RefCell<Option<Arc<LoadedState>>>,
     pub(crate) stop: Option<StopCause>,
     pub(crate) is_leaving: bool,
     /// Node that a session claimed as done and a guard passed, while it is pending a person's review.
-    pub(crate) claim: Option<Claim>,
+    pub(crate) claim: Option<TaskClaim>,
     /// Id of the run.
     pub(crate) run: &'static str,
     /// What the witness knew after each iteration.
-    pub(crate) known: BTreeMap<String, Known>,
+    pub(crate) known: BTreeMap<String, ForkOrigin>,
     /// The settings at the start; by the time of a fork all disturbances are off.
-    pub(crate) lively: Habits,
+    pub(crate) lively: AgentHabits,
     /// The justfile that a person accepted last.
     pub(crate) accepted: Option<String>,
     /// What the last end of the run said, until an iteration is settled.
@@ -140,7 +140,7 @@ pub(crate) struct Course {
     /// What the last refusal to continue said.
     pub(crate) advised: Option<StopReason>,
     /// The files that undo what a person should not have done.
-    pub(crate) amends: Option<Files>,
+    pub(crate) amends: Option<FileMap>,
     /// What the run has covered: verdicts, broken rules, roles, states.
     pub(crate) coverage: BTreeSet<String>,
     /// Iterations that were settled.
@@ -149,14 +149,14 @@ pub(crate) struct Course {
 
 /// Why Open found nothing to do.
 #[derive(Debug)]
-pub(crate) enum Declined {
+pub(crate) enum OpenRefusal {
     Next(NextStep),
     Hold(StopReason),
 }
 
-impl Course {
+impl SimulatedRun {
     /// Runs the simulation to its end; returns a violation as a sentence.
-    pub(crate) fn play(seed: u64, mistake: Option<Mistake>) -> Result<Self, String> {
+    pub(crate) fn play(seed: u64, mistake: Option<PlantedMistake>) -> Result<Self, String> {
         let mut course = Self::new(seed, mistake);
         let mut played = course.play_out();
         if seed.is_multiple_of(FORKS) && played.is_ok() && course.fork() {
@@ -173,15 +173,15 @@ impl Course {
             match self.turn() {
                 Ok(true) => return self.audit(),
                 Ok(false) => {}
-                Err(Halt::Death) => self.rise(),
-                Err(Halt::Broken(why)) => return Err(why),
+                Err(DaemonHalt::Death) => self.rise(),
+                Err(DaemonHalt::Broken(why)) => return Err(why),
             }
         }
         Err(format!("P13: it does not come to an end; it is {:?}: {:?}", self.record.state, self.record.reason))
     }
 
     /// Takes the next step; true if the simulated run is over.
-    fn turn(&mut self) -> Lived<bool> {
+    fn turn(&mut self) -> StepResult<bool> {
         if self.is_lost {
             return Ok(true);
         }
@@ -209,7 +209,7 @@ impl Course {
         self.steps.clear();
         self.read = RefCell::default();
         let Some(journal) = &mut self.journal else { return };
-        if self.mistake == Some(Mistake::LoseEvent) {
+        if self.mistake == Some(PlantedMistake::LoseEvent) {
             journal.events.pop();
         }
         let is_over = matches!(replay(journal), Ok(Phase::Over { .. }));
@@ -220,13 +220,14 @@ impl Course {
     }
 
     /// Applies an event to the run; returns the actions that remain to be done.
-    pub(crate) fn happens(&mut self, event: run::RunEvent) -> Lived<Vec<RunAction>> {
-        let step = run::decide(&self.record, event, self.now).map_err(|illegal| Halt::Broken(illegal.to_string()))?;
+    pub(crate) fn happens(&mut self, event: run::RunEvent) -> StepResult<Vec<RunAction>> {
+        let step =
+            run::decide(&self.record, event, self.now).map_err(|illegal| DaemonHalt::Broken(illegal.to_string()))?;
         self.come_to(step)
     }
 
     /// Makes a request to the run; returns the actions that remain to be done, or the refusal.
-    pub(crate) fn ask(&mut self, request: RunRequest) -> Lived<Result<Vec<RunAction>, RequestRefusal>> {
+    pub(crate) fn ask(&mut self, request: RunRequest) -> StepResult<Result<Vec<RunAction>, RequestRefusal>> {
         let tip = self.tip().ok().filter(|_| request.needs_commit(self.record.state));
         let situation = RequestContext {
             hold_reason: None,
@@ -251,11 +252,11 @@ impl Course {
     }
 
     /// Stores the state of the run; a run that stops also says why, and how to continue.
-    fn come_to(&mut self, step: RunTransition) -> Lived<Vec<RunAction>> {
+    fn come_to(&mut self, step: RunTransition) -> StepResult<Vec<RunAction>> {
         let run = step.record;
         let stands = !matches!(run.state, RecordState::Queued | RecordState::Running);
         if stands && run.state != self.record.state {
-            let why = || Halt::Broken(format!("P13: it stops without a reason: {:?}", run.state));
+            let why = || DaemonHalt::Broken(format!("P13: it stops without a reason: {:?}", run.state));
             let reason = run.reason.clone().ok_or_else(why)?;
             let is_completed = matches!(run.state, RecordState::Over { end: RunEnd::Completed, .. });
             let has_command = reason.command.as_deref().is_some_and(|command| command.contains("runnerctl"));
@@ -269,22 +270,22 @@ impl Course {
     }
 
     /// Reads the state at the tip of the branch; an error is a sentence.
-    pub(crate) fn tip(&self) -> Result<Arc<Loaded>, String> {
+    pub(crate) fn tip(&self) -> Result<Arc<LoadedState>, String> {
         let mut read = self.read.borrow_mut();
         if let Some(loaded) = read.as_ref().filter(|loaded| loaded.commit == self.repository.tip) {
             return Ok(Arc::clone(loaded));
         }
-        let loaded = Arc::new(Loaded::of(self.repository.head())?);
+        let loaded = Arc::new(LoadedState::of(self.repository.head())?);
         *read = Some(Arc::clone(&loaded));
         Ok(loaded)
     }
 
     /// Sometimes dies: everything written before is durable, and nothing else.
-    pub(crate) fn may_die(&mut self) -> Lived<()> {
-        if self.random.one_in(self.habits.deaths) { Err(Halt::Death) } else { Ok(()) }
+    pub(crate) fn may_die(&mut self) -> StepResult<()> {
+        if self.random.one_in(self.habits.deaths) { Err(DaemonHalt::Death) } else { Ok(()) }
     }
 
-    fn drive_run(&mut self, step: bool) -> Lived<()> {
+    fn drive_run(&mut self, step: bool) -> StepResult<()> {
         self.happens(run::RunEvent::Turn { step })?;
         self.steps.clear();
         self.may_die()?;
@@ -298,12 +299,12 @@ impl Course {
         Ok(())
     }
 
-    fn drive_on(&mut self) -> Lived<()> {
+    fn drive_on(&mut self) -> StepResult<()> {
         let mut is_first = true;
         while self.begin(is_first)? {
             is_first = false;
             self.ask_meanwhile()?;
-            if self.iterate()? == Then::Rest || self.settled >= self.habits.iterations {
+            if self.iterate()? == AfterIteration::Rest || self.settled >= self.habits.iterations {
                 break;
             }
             self.commit_by_hand();
@@ -312,7 +313,7 @@ impl Course {
     }
 
     /// Does what is due before an iteration; false if the run cannot continue now.
-    fn begin(&mut self, is_first: bool) -> Lived<bool> {
+    fn begin(&mut self, is_first: bool) -> StepResult<bool> {
         let mut needs_baseline = is_first;
         while self.journal.is_none() {
             if self.stopped_before_work()? {
@@ -348,7 +349,7 @@ impl Course {
         Ok(true)
     }
 
-    fn stopped_before_work(&mut self) -> Lived<bool> {
+    fn stopped_before_work(&mut self) -> StepResult<bool> {
         self.happens(run::RunEvent::BetweenIterations)?;
         Ok(self.is_stopped())
     }
@@ -363,16 +364,16 @@ impl Course {
     }
 
     /// Holds the run until a person intervenes.
-    pub(crate) fn hold(&mut self, reason: StopReason) -> Lived<()> {
+    pub(crate) fn hold(&mut self, reason: StopReason) -> StepResult<()> {
         self.happens(run::RunEvent::Hold(reason)).map(drop)
     }
 
-    fn iterate(&mut self) -> Lived<Then> {
+    fn iterate(&mut self) -> StepResult<AfterIteration> {
         let phase = match &self.journal {
             None => Phase::Open,
             Some(journal) => {
-                let phase = replay(journal).map_err(Halt::Broken)?;
-                if self.mistake == Some(Mistake::ForgetRestart) {
+                let phase = replay(journal).map_err(DaemonHalt::Broken)?;
+                if self.mistake == Some(PlantedMistake::ForgetRestart) {
                     phase
                 } else {
                     self.take(phase, IterationEvent::Restarted)?
@@ -380,50 +381,50 @@ impl Course {
             }
         };
         match self.drive(phase)? {
-            Drove::Left => Ok(Then::Rest),
-            Drove::Obstructed(obstruction) => {
+            DriveEnd::Left => Ok(AfterIteration::Rest),
+            DriveEnd::Obstructed(obstruction) => {
                 let effects = self.happens(run::RunEvent::Blocked(obstruction))?;
                 // The repository no longer exists.
                 self.is_lost = effects.contains(&RunAction::RemoveJournal);
-                Ok(Then::Rest)
+                Ok(AfterIteration::Rest)
             }
-            Drove::Over(IterationEnd::Untouched) => {
+            DriveEnd::Over(IterationEnd::Untouched) => {
                 let then = self.untouched()?;
                 self.journal = None;
                 Ok(then)
             }
-            Drove::Over(IterationEnd::Settled { verdict, commit }) => {
+            DriveEnd::Over(IterationEnd::Settled { verdict, commit }) => {
                 let then = self.followed(&verdict, commit.as_deref())?;
                 self.may_die()?;
-                (self.live, self.journal) = (Live::default(), None);
+                (self.live, self.journal) = (LiveState::default(), None);
                 Ok(then)
             }
         }
     }
 
-    fn untouched(&mut self) -> Lived<Then> {
+    fn untouched(&mut self) -> StepResult<AfterIteration> {
         let event = match self.declined.take() {
-            Some(Declined::Next(next)) => return self.follow(next, run::RunEvent::Declined),
-            Some(Declined::Hold(reason)) => run::RunEvent::Hold(reason),
+            Some(OpenRefusal::Next(next)) => return self.follow(next, run::RunEvent::Declined),
+            Some(OpenRefusal::Hold(reason)) => run::RunEvent::Hold(reason),
             None => run::RunEvent::BetweenIterations,
         };
         self.happens(event)?;
         self.is_stopped();
-        Ok(Then::Rest)
+        Ok(AfterIteration::Rest)
     }
 
     /// Handles the consequences of a settled iteration.
-    fn followed(&mut self, verdict: &Verdict, commit: Option<&str>) -> Lived<Then> {
-        let journal = self.journal.clone().ok_or_else(|| Halt::Broken("settled without a journal".to_owned()))?;
+    fn followed(&mut self, verdict: &Verdict, commit: Option<&str>) -> StepResult<AfterIteration> {
+        let journal = self.journal.clone().ok_or_else(|| DaemonHalt::Broken("settled without a journal".to_owned()))?;
         check_memory(&journal)?;
-        let tip = self.tip().map_err(|why| Halt::Broken(format!("P2: {why}")))?;
+        let tip = self.tip().map_err(|why| DaemonHalt::Broken(format!("P2: {why}")))?;
         let (task, spent) = facts(&journal.events)?;
         if self.followed != journal.mark {
             self.followed = journal.mark;
-            self.witness.check(&self.repository, &tip, (verdict, commit)).map_err(Halt::Broken)?;
+            self.witness.check(&self.repository, &tip, (verdict, commit)).map_err(DaemonHalt::Broken)?;
             if let Some(commit) = commit {
                 self.claim = self.witness.claim(&self.repository, verdict);
-                let known = Known { claim: self.claim.clone(), accepted: self.accepted.clone() };
+                let known = ForkOrigin { claim: self.claim.clone(), accepted: self.accepted.clone() };
                 self.known.insert(commit.to_owned(), known);
             }
             self.settled += 1;
@@ -460,7 +461,7 @@ impl Course {
     }
 
     /// Stores what the run does next.
-    fn follow(&mut self, next: NextStep, event: impl FnOnce(NextStep) -> run::RunEvent) -> Lived<Then> {
+    fn follow(&mut self, next: NextStep, event: impl FnOnce(NextStep) -> run::RunEvent) -> StepResult<AfterIteration> {
         let goes_on = matches!(next, NextStep::Continue(_));
         if let NextStep::Wait(wait, reason) = &next {
             promise(!wait.is_over(self.now), || format!("P13: it waits for what is over: {reason:?}"))?;
@@ -472,29 +473,29 @@ impl Course {
             promise(!is_repeated, || format!("P13: it was resumed as it said, and says the same again: {reason:?}"))?;
             self.last_end = Some(reason.message.clone());
         }
-        Ok(if goes_on { Then::GoOn } else { Then::Rest })
+        Ok(if goes_on { AfterIteration::GoOn } else { AfterIteration::Rest })
     }
 }
 
 /// Replays a journal; the error is a sentence.
-pub(crate) fn replay(journal: &Journal) -> Result<Phase, String> {
+pub(crate) fn replay(journal: &JournalState) -> Result<Phase, String> {
     journal.events.iter().try_fold(Phase::Open, |phase, event| {
         decide(&journal.policy, phase, event.clone()).map_err(|illegal| illegal.to_string())
     })
 }
 
 /// Asserts that the state in memory equals the replayed journal.
-fn check_memory(journal: &Journal) -> Lived<()> {
+fn check_memory(journal: &JournalState) -> StepResult<()> {
     let is_over = matches!(replay(journal), Ok(Phase::Over { end: IterationEnd::Settled { .. } }));
     promise(is_over, || format!("the journal does not lead to where the iteration is: {:?}", journal.events))
 }
 
 /// Returns the session's task, and its usage.
-fn facts(events: &[IterationEvent]) -> Lived<(SessionTask, ResourceUsage)> {
+fn facts(events: &[IterationEvent]) -> StepResult<(SessionTask, ResourceUsage)> {
     let task = events
         .iter()
         .find_map(|event| if let IterationEvent::Opened(task) = event { Some(task.clone()) } else { None });
-    let task = task.ok_or_else(|| Halt::Broken("settled what was never opened".to_owned()))?;
+    let task = task.ok_or_else(|| DaemonHalt::Broken("settled what was never opened".to_owned()))?;
     let spent = events.iter().fold(ResourceUsage::default(), |spent, event| {
         let more = match event {
             IterationEvent::SessionEnded(end) => {

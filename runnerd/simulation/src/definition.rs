@@ -8,11 +8,11 @@ use runner_config::RepoConfig;
 use runner_core::guard::definition::{DefinitionDiff, DefinitionState, GuardDefinition, is_in_definition};
 use runner_core::guard::watched_files::{self, WatchConfig, WatchQuery, WatchedFiles, find_watched};
 
-use super::daemon::{Course, Lived};
-use super::loaded::Loaded;
-use super::mistake::Mistake;
+use super::daemon::{SimulatedRun, StepResult};
+use super::loaded::LoadedState;
+use super::mistake::PlantedMistake;
 use super::people::is_last_word;
-use super::repository::{Blob, Commit, Files, differing};
+use super::repository::{FileMap, SimulatedCommit, StoredBlob, differing};
 
 /// The globs that name the definition by default; a person can change them.
 pub(crate) const DEFINITION: [&str; 2] = ["/justfile", "/ci/**"];
@@ -20,21 +20,21 @@ pub(crate) const DEFINITION: [&str; 2] = ["/justfile", "/ci/**"];
 pub(crate) const JUSTFILE: &str = "justfile";
 
 /// What was at the path of an accepted file: nothing, or a file.
-pub(crate) type Moved = BTreeMap<String, Option<Blob>>;
+pub(crate) type MovedFiles = BTreeMap<String, Option<StoredBlob>>;
 
 /// Returns the definition files among these files.
-pub(crate) fn among(files: &Files, names: &[String]) -> GuardDefinition {
-    let is_part = |(path, _): &(&String, &Blob)| is_in_definition(names, path);
+pub(crate) fn among(files: &FileMap, names: &[String]) -> GuardDefinition {
+    let is_part = |(path, _): &(&String, &StoredBlob)| is_in_definition(names, path);
     files.iter().filter(is_part).map(|(path, blob)| (path.clone(), blob.id.to_string())).collect()
 }
 
 /// Returns what is watched at a commit, the first of these, given its settings and the runner's last commit.
 pub(crate) fn watched_at<'c>(
-    from: &Loaded,
-    ancestors: impl Iterator<Item = &'c Commit> + Clone,
+    from: &LoadedState,
+    ancestors: impl Iterator<Item = &'c SimulatedCommit> + Clone,
 ) -> Option<WatchedFiles> {
     let last = ancestors.clone().find(|commit| is_last_word(commit));
-    let before = last.filter(|last| last.id != from.commit).map(Loaded::of).transpose().ok()?;
+    let before = last.filter(|last| last.id != from.commit).map(LoadedState::of).transpose().ok()?;
     let changed = before.as_ref().map(|before| differing(&before.files, &from.files).map(str::to_owned).collect());
     let query = WatchQuery {
         now: set(from),
@@ -42,12 +42,13 @@ pub(crate) fn watched_at<'c>(
         changed: &changed.unwrap_or_default(),
         matches: is_in_definition,
     };
-    let Ok(watched) = find_watched(&query, &mut At { files: &from.files, ancestors: &ancestors.collect::<Vec<_>>() });
+    let Ok(watched) =
+        find_watched(&query, &mut FilesAt { files: &from.files, ancestors: &ancestors.collect::<Vec<_>>() });
     Some(watched)
 }
 
 /// Returns what a run that begins with these files watches.
-pub(crate) fn watched_from_start(files: &Files, config: &RepoConfig) -> WatchedFiles {
+pub(crate) fn watched_from_start(files: &FileMap, config: &RepoConfig) -> WatchedFiles {
     let accepted = GuardDefinition::new();
     let query = WatchQuery {
         now: watch_config(config, &accepted),
@@ -55,11 +56,11 @@ pub(crate) fn watched_from_start(files: &Files, config: &RepoConfig) -> WatchedF
         changed: &BTreeSet::new(),
         matches: is_in_definition,
     };
-    let Ok(watched) = find_watched(&query, &mut At { files, ancestors: &[] });
+    let Ok(watched) = find_watched(&query, &mut FilesAt { files, ancestors: &[] });
     watched
 }
 
-fn set(loaded: &Loaded) -> WatchConfig<'_> {
+fn set(loaded: &LoadedState) -> WatchConfig<'_> {
     watch_config(&loaded.config, &loaded.run_state.guard_definition)
 }
 
@@ -68,12 +69,12 @@ fn watch_config<'a>(config: &'a RepoConfig, accepted: &'a GuardDefinition) -> Wa
 }
 
 /// The files of a commit, and the earlier files of which some were accepted.
-struct At<'a> {
-    files: &'a Files,
-    ancestors: &'a [&'a Commit],
+struct FilesAt<'a> {
+    files: &'a FileMap,
+    ancestors: &'a [&'a SimulatedCommit],
 }
 
-impl watched_files::CommitFiles for At<'_> {
+impl watched_files::CommitFiles for FilesAt<'_> {
     type Error = Infallible;
 
     fn form_at(&mut self, path: &str) -> Result<Option<String>, Infallible> {
@@ -90,34 +91,34 @@ impl watched_files::CommitFiles for At<'_> {
 
     fn read_content(&mut self, form: &str) -> Result<Vec<u8>, Infallible> {
         let files = std::iter::once(self.files).chain(self.ancestors.iter().map(|commit| &*commit.files));
-        let found = files.flat_map(Files::values).find(|blob| &*blob.id == form);
+        let found = files.flat_map(FileMap::values).find(|blob| &*blob.id == form);
         Ok(found.map(|blob| blob.bytes.to_vec()).unwrap_or_default())
     }
 }
 
-impl Course {
+impl SimulatedRun {
     /// Returns what is watched at a commit; `None` if it cannot be read.
-    fn watched(&self, at: &Loaded) -> Option<WatchedFiles> {
-        let ancestors: Vec<&Commit> = self.repository.ancestors(&at.commit).collect();
+    fn watched(&self, at: &LoadedState) -> Option<WatchedFiles> {
+        let ancestors: Vec<&SimulatedCommit> = self.repository.ancestors(&at.commit).collect();
         watched_at(at, ancestors.iter().copied())
     }
 
     /// Returns the definition at a commit, and what the commit says a person has accepted.
-    pub(crate) fn guarded(&self, at: &Loaded) -> DefinitionState {
+    pub(crate) fn guarded(&self, at: &LoadedState) -> DefinitionState {
         let WatchedFiles { globs, accepted, is_absence_accepted, checks, .. } = self.watched(at).unwrap_or_default();
         let committed = checks.normalize_forms(&accepted, among(&at.files, &globs), is_in_definition);
         DefinitionState { accepted, committed, is_absence_accepted }
     }
 
     /// Compares the work tree with the accepted definition.
-    pub(crate) fn departure(&self, from: &Loaded) -> DefinitionDiff {
+    pub(crate) fn departure(&self, from: &LoadedState) -> DefinitionDiff {
         let globs = self.watched(from).unwrap_or_default().globs;
         let current = among(&self.repository.work, &globs);
         self.guarded(from).diff_from_accepted(&current)
     }
 
     /// Writes the definition that the guard must run with.
-    pub(crate) fn lay_out(&mut self, from: &Loaded, with_accepted: bool) -> Lived<()> {
+    pub(crate) fn lay_out(&mut self, from: &LoadedState, with_accepted: bool) -> StepResult<()> {
         self.swap_back();
         let found = self.departure(from);
         self.live.departure = self.live.departure.merged_with(&found);
@@ -131,7 +132,7 @@ impl Course {
         }
         self.live.before_guard.get_or_insert_with(|| (self.repository.tip.clone(), self.repository.work.clone()));
         self.may_die()?;
-        if with_accepted && self.mistake != Some(Mistake::GuardWithChanged) {
+        if with_accepted && self.mistake != Some(PlantedMistake::GuardWithChanged) {
             let files = self.accepted_files(from, &found);
             let work_blob = |path: &String| self.repository.work.get(path).cloned();
             self.live.moved = Some(files.keys().map(|path| (path.clone(), work_blob(path))).collect());
@@ -167,7 +168,7 @@ impl Course {
     }
 
     /// Returns the accepted content of the differing paths.
-    fn accepted_files(&self, from: &Loaded, departure: &DefinitionDiff) -> Moved {
+    fn accepted_files(&self, from: &LoadedState, departure: &DefinitionDiff) -> MovedFiles {
         let accepted = self.guarded(from).accepted;
         let blob = |path: &String| {
             let id = accepted.get(path)?;

@@ -9,30 +9,30 @@ use runner_core::run::RunRequest;
 use runner_core::run::blocker::{self, Blocker, RetryDecision, Transience};
 use runner_core::verdict::StopCause;
 
-use super::daemon::{Course, Halt, Journal, Lived, promise};
-use super::mistake::Mistake;
+use super::daemon::{DaemonHalt, JournalState, SimulatedRun, StepResult, promise};
+use super::mistake::PlantedMistake;
 
 /// Number of events after which an iteration counts as endless.
 const MAX_EVENTS: usize = 60;
 
 /// How driving ended.
 #[derive(Debug)]
-pub(crate) enum Drove {
+pub(crate) enum DriveEnd {
     Over(IterationEnd),
     Left,
     Obstructed(Blocker),
 }
 
-impl Course {
+impl SimulatedRun {
     /// Drives the iteration from `phase` to its end.
-    pub(crate) fn drive(&mut self, mut phase: Phase) -> Lived<Drove> {
+    pub(crate) fn drive(&mut self, mut phase: Phase) -> StepResult<DriveEnd> {
         let mut tries = 0;
         loop {
             if let Phase::Over { end } = phase {
-                return Ok(Drove::Over(end));
+                return Ok(DriveEnd::Over(end));
             }
             if self.is_leaving && begins(phase.effect()) {
-                return Ok(Drove::Left);
+                return Ok(DriveEnd::Left);
             }
             if let Some(cause) = self.stop.take_if(|_| begins(phase.effect())) {
                 phase = self.take(phase, IterationEvent::Stop(cause))?;
@@ -44,20 +44,20 @@ impl Course {
                 promise(same.as_ref() == Ok(&phase), || format!("an obstacle leads from {phase:?} to {same:?}"))?;
                 match blocker::decide_retry(obstruction.nature, tries) {
                     RetryDecision::Retry { secs } => self.pass(SignedDuration::from_secs(secs.cast_signed())),
-                    RetryDecision::Hold => return Ok(Drove::Obstructed(obstruction)),
+                    RetryDecision::Hold => return Ok(DriveEnd::Obstructed(obstruction)),
                 }
                 continue;
             }
             tries = 0;
             phase = match self.attend(&phase)? {
                 Some(phase) => phase,
-                None => return Ok(Drove::Left),
+                None => return Ok(DriveEnd::Left),
             };
         }
     }
 
     /// Performs the effect of a phase; a stop may be requested meanwhile.
-    fn attend(&mut self, begun: &Phase) -> Lived<Option<Phase>> {
+    fn attend(&mut self, begun: &Phase) -> StepResult<Option<Phase>> {
         let effect = begun.effect();
         let mut phase = begun.clone();
         let mut is_cut = false;
@@ -78,28 +78,28 @@ impl Course {
     }
 
     /// Records an event and acts on it; the daemon may die before or after it is recorded.
-    pub(crate) fn take(&mut self, phase: Phase, event: IterationEvent) -> Lived<Phase> {
+    pub(crate) fn take(&mut self, phase: Phase, event: IterationEvent) -> StepResult<Phase> {
         self.may_die()?;
         self.append_event(event.clone())?;
         self.may_die()?;
         self.decide_phase(phase, event)
     }
 
-    fn append_event(&mut self, event: IterationEvent) -> Lived<()> {
+    fn append_event(&mut self, event: IterationEvent) -> StepResult<()> {
         let policy = self.policy();
         let marks = &mut self.marks;
         let journal = self.journal.get_or_insert_with(|| {
             *marks += 1;
-            Journal { mark: *marks, policy: Policy::default(), events: Vec::new() }
+            JournalState { mark: *marks, policy: Policy::default(), events: Vec::new() }
         });
         journal.policy = policy;
         journal.events.push(event);
         promise(journal.events.len() <= MAX_EVENTS, || format!("it does not end: {:?}", journal.events))
     }
 
-    fn decide_phase(&mut self, phase: Phase, event: IterationEvent) -> Lived<Phase> {
-        let next = decide(&self.policy(), phase, event).map_err(|illegal| Halt::Broken(illegal.to_string()))?;
-        Ok(Mistake::change_phase(self.mistake, next))
+    fn decide_phase(&mut self, phase: Phase, event: IterationEvent) -> StepResult<Phase> {
+        let next = decide(&self.policy(), phase, event).map_err(|illegal| DaemonHalt::Broken(illegal.to_string()))?;
+        Ok(PlantedMistake::change_phase(self.mistake, next))
     }
 
     /// Returns the configuration in force: that of From, once Open has found it.
@@ -126,7 +126,7 @@ impl Course {
     }
 
     /// Sometimes requests that the iteration stop now, or that the daemon shut down.
-    fn comes_meanwhile(&mut self) -> Lived<Option<StopCause>> {
+    fn comes_meanwhile(&mut self) -> StepResult<Option<StopCause>> {
         if !self.random.one_in(self.habits.stops) {
             return Ok(self.stop.take());
         }

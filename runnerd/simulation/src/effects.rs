@@ -28,17 +28,17 @@ use runner_core::run::{self, NextStep};
 use runner_core::text::digest::Digest;
 use runner_core::verdict::{SessionEnd, SessionEndKind, SessionFinding, SessionTask, TreeFinding};
 
-use super::daemon::{Course, Declined, Halt, Lived, promise};
-use super::loaded::Loaded;
-use super::mischief::{After, Found};
-use super::mistake::Mistake;
+use super::daemon::{DaemonHalt, OpenRefusal, SimulatedRun, StepResult, promise};
+use super::loaded::LoadedState;
+use super::mischief::{AfterProcess, MischiefFinding};
+use super::mistake::PlantedMistake;
 use super::people::is_last_word;
-use super::repository::{Commit, Files, differing};
-use super::witness::Witness;
+use super::repository::{FileMap, SimulatedCommit, differing};
+use super::witness::RunWitness;
 
-impl Course {
+impl SimulatedRun {
     /// Performs the effect of a phase; `is_cut` means that a stop was requested.
-    pub(crate) fn perform(&mut self, phase: &Phase, is_cut: bool) -> Lived<IterationEvent> {
+    pub(crate) fn perform(&mut self, phase: &Phase, is_cut: bool) -> StepResult<IterationEvent> {
         self.pass(SignedDuration::from_millis(40));
         match (phase.effect(), phase) {
             (Some(IterationEffect::Open), _) => Ok(self.open()),
@@ -65,7 +65,7 @@ impl Course {
                 let commit = self.settle(outcome)?;
                 Ok(IterationEvent::Settled { commit })
             }
-            (effect, phase) => Err(Halt::Broken(format!("{effect:?} in {phase:?}"))),
+            (effect, phase) => Err(DaemonHalt::Broken(format!("{effect:?} in {phase:?}"))),
         }
     }
 
@@ -73,7 +73,7 @@ impl Course {
         match self.find() {
             Ok((loaded, task)) => {
                 let earlier = std::mem::take(&mut self.witness).of_same(self.journal.is_some());
-                self.witness = Witness::of(&loaded, &task, (earlier, self.claim.clone(), self.accepted.clone()));
+                self.witness = RunWitness::of(&loaded, &task, (earlier, self.claim.clone(), self.accepted.clone()));
                 self.loaded = Some(loaded);
                 IterationEvent::Opened(task)
             }
@@ -85,7 +85,7 @@ impl Course {
     }
 
     /// Checks whether an iteration can begin, and on which leaf.
-    fn find(&self) -> Result<(Arc<Loaded>, SessionTask), Box<Declined>> {
+    fn find(&self) -> Result<(Arc<LoadedState>, SessionTask), Box<OpenRefusal>> {
         let loaded = self.tip().map_err(hold)?;
         for id in [loaded.goal.id(), loaded.run_state.run_id.as_deref()] {
             if id != Some(self.run) {
@@ -94,43 +94,43 @@ impl Course {
         }
         self.breach(&loaded).map_or(Ok(()), |breach| Err(hold(breach)))?;
         let next = run::decide_next(&loaded.run_inputs(&self.record.uncommitted, self.now), None, None);
-        let NextStep::Continue(task) = next else { return Err(Box::new(Declined::Next(next))) };
+        let NextStep::Continue(task) = next else { return Err(Box::new(OpenRefusal::Next(next))) };
         let changes = self.repository.changes();
         if !changes.is_empty() {
             return Err(hold(format!("the working tree has changes that are not committed: {changes:?}")));
         }
         let recheck = task.decision.is_some()
-            && self.mistake != Some(Mistake::ApproveChanged)
+            && self.mistake != Some(PlantedMistake::ApproveChanged)
             && self.has_changed_since(&task, &loaded);
         let task = SessionTask { from: loaded.commit.clone(), recheck, ..task };
         Ok((loaded, task))
     }
 
     /// What people have committed since the runner's last commit although they may not.
-    pub(crate) fn breach(&self, loaded: &Loaded) -> Option<String> {
-        let is_runners = |commit: &Commit| is_last_word(commit);
+    pub(crate) fn breach(&self, loaded: &LoadedState) -> Option<String> {
+        let is_runners = |commit: &SimulatedCommit| is_last_word(commit);
         if is_runners(self.repository.commit(&loaded.commit)) {
             return None;
         }
         let last = self.repository.ancestors(&loaded.commit).find(|commit| is_runners(commit))?;
-        let before = Loaded::of(last).ok()?;
+        let before = LoadedState::of(last).ok()?;
         person_edit::check_edit(&before.tree, &loaded.tree).err().map(|overreach| overreach.to_string())
     }
 
     /// Returns the state at From, read again if an earlier daemon process opened the iteration.
-    pub(crate) fn loaded(&mut self, task: &SessionTask) -> Lived<Arc<Loaded>> {
+    pub(crate) fn loaded(&mut self, task: &SessionTask) -> StepResult<Arc<LoadedState>> {
         if let Some(loaded) = &self.loaded {
             return Ok(Arc::clone(loaded));
         }
-        let loaded = Loaded::of(self.repository.commit(&task.from)).map_err(Halt::Broken)?;
+        let loaded = LoadedState::of(self.repository.commit(&task.from)).map_err(DaemonHalt::Broken)?;
         let loaded = Arc::new(loaded);
         self.loaded = Some(Arc::clone(&loaded));
         Ok(loaded)
     }
 
-    fn brief(&mut self, task: &SessionTask) -> Lived<IterationEvent> {
+    fn brief(&mut self, task: &SessionTask) -> StepResult<IterationEvent> {
         let loaded = self.loaded(task)?;
-        self.live = super::daemon::Live::default();
+        self.live = super::daemon::LiveState::default();
         self.may_die()?;
         let Some((sent, _)) = self.prompt(&loaded, task) else { return Ok(IterationEvent::Briefed) };
         // If an earlier daemon process died before its session began, that session had the same prompt.
@@ -141,7 +141,7 @@ impl Course {
 
     /// Returns the digest of a task's prompt, and the notes in it; `None` if a person's decision replaces the session.
     /// For speed, most simulated runs build no prompts.
-    pub(crate) fn prompt(&self, loaded: &Loaded, task: &SessionTask) -> Option<(Digest, Vec<String>)> {
+    pub(crate) fn prompt(&self, loaded: &LoadedState, task: &SessionTask) -> Option<(Digest, Vec<String>)> {
         if task.decision.is_some() {
             return None;
         }
@@ -154,9 +154,9 @@ impl Course {
     }
 
     /// Builds a prompt from From.
-    pub(crate) fn build(&self, loaded: &Loaded, task: &SessionTask, review: Option<ReviewMaterial<'_>>) -> Prompt {
-        let is_mistaken = self.mistake == Some(Mistake::BriefFromWorkTree);
-        let files: &Files = if is_mistaken { &self.repository.work } else { &loaded.files };
+    pub(crate) fn build(&self, loaded: &LoadedState, task: &SessionTask, review: Option<ReviewMaterial<'_>>) -> Prompt {
+        let is_mistaken = self.mistake == Some(PlantedMistake::BriefFromWorkTree);
+        let files: &FileMap = if is_mistaken { &self.repository.work } else { &loaded.files };
         let text = |path: &str| files.get(path).map(|blob| String::from_utf8_lossy(&blob.bytes));
         let from_files = [layout::PROGRESS, layout::GUARDRAILS, layout::ASSUMPTIONS, layout::QUESTIONS];
         let state = from_files.into_iter().fold(loaded.state.clone(), |state, path| match text(path) {
@@ -171,7 +171,7 @@ impl Course {
         })
     }
 
-    fn session(&mut self, task: &SessionTask, is_cut: bool) -> Lived<IterationEvent> {
+    fn session(&mut self, task: &SessionTask, is_cut: bool) -> StepResult<IterationEvent> {
         let loaded = self.loaded(task)?;
         self.witness.sessions += 1;
         let how = self.act(&loaded, task);
@@ -185,7 +185,7 @@ impl Course {
     }
 
     fn bill(&mut self, end: SessionEnd) -> SessionEnd {
-        let number = |random: &mut super::random::Random| (!random.one_in(5)).then(|| random.below(900));
+        let number = |random: &mut super::random::RandomSource| (!random.one_in(5)).then(|| random.below(900));
         SessionEnd {
             usage: SessionUsage {
                 input_tokens: number(&mut self.random),
@@ -201,13 +201,13 @@ impl Course {
         }
     }
 
-    fn inspect(&mut self, task: &SessionTask, session: &SessionEnd) -> Lived<IterationEvent> {
+    fn inspect(&mut self, task: &SessionTask, session: &SessionEnd) -> StepResult<IterationEvent> {
         let loaded = self.loaded(task)?;
         self.agents_tree();
         self.may_die()?;
-        let after = After { phase: "work", iter: task.iter, tree: None };
-        let Found { history, elsewhere, mut reverted, .. } = self.undo(&loaded, after)?;
-        self.witness.nothing_is_lost(&self.repository, &[]).map_err(Halt::Broken)?;
+        let after = AfterProcess { phase: "work", iter: task.iter, tree: None };
+        let MischiefFinding { history, elsewhere, mut reverted, .. } = self.undo(&loaded, after)?;
+        self.witness.nothing_is_lost(&self.repository, &[]).map_err(DaemonHalt::Broken)?;
         let is_put_back = history.is_some() || elsewhere.is_some();
         let outside = if is_put_back { Vec::new() } else { self.restore_outside(&loaded, after, &[])? };
         reverted.extend_from_slice(&outside);
@@ -250,7 +250,7 @@ impl Course {
     }
 
     /// Returns a session's tree if it is acceptable; `None` if a person has decided instead.
-    pub(crate) fn legal_tree(&mut self, loaded: &Loaded, work: &WorkResult) -> Option<TaskTree> {
+    pub(crate) fn legal_tree(&mut self, loaded: &LoadedState, work: &WorkResult) -> Option<TaskTree> {
         work.session()?;
         self.examined(loaded, &work.task, work.answer()).tree
     }
@@ -258,7 +258,7 @@ impl Course {
     /// Judges the tree that the session left, only once, because that takes much of a simulation's time.
     pub(crate) fn examined(
         &mut self,
-        loaded: &Loaded,
+        loaded: &LoadedState,
         task: &SessionTask,
         answer: Option<&AgentAnswer>,
     ) -> TreeExamination {
@@ -276,7 +276,7 @@ impl Course {
         self.live.examined.get_or_insert_with(examine).clone()
     }
 
-    fn guard(&mut self, work: &WorkResult, is_cut: bool, with_accepted: bool) -> Lived<IterationEvent> {
+    fn guard(&mut self, work: &WorkResult, is_cut: bool, with_accepted: bool) -> StepResult<IterationEvent> {
         let loaded = self.loaded(&work.task)?;
         self.lay_out(&loaded, with_accepted)?;
         self.witness.guards_with(&self.repository.work);
@@ -310,9 +310,9 @@ impl Course {
     }
 
     /// Returns the paths for which the session is charged even if a red guard is green the second time.
-    fn suspects(&self, from: &Loaded, failing: &NameList) -> Vec<String> {
+    fn suspects(&self, from: &LoadedState, failing: &NameList) -> Vec<String> {
         let Some((_, before)) = &self.live.before_guard else { return Vec::new() };
-        if self.mistake == Some(Mistake::ForgetSuspects) {
+        if self.mistake == Some(PlantedMistake::ForgetSuspects) {
             return Vec::new();
         }
         let changed: BTreeSet<&str> =
@@ -324,7 +324,7 @@ impl Course {
     /// daemon process.
     fn paths_by_guards(&self) -> Vec<String> {
         let Some((tip, before)) = &self.live.before_guard else { return Vec::new() };
-        let of = |files: &Files, path: &str| files.get(path).map(|blob| Arc::clone(&blob.id));
+        let of = |files: &FileMap, path: &str| files.get(path).map(|blob| Arc::clone(&blob.id));
         let tip = &self.repository.commit(tip).files;
         let is_code = |path: &&str| !path.starts_with(".runner/");
         let is_written = |path: &&str| of(&self.repository.work, path) != of(before, path);
@@ -337,13 +337,13 @@ impl Course {
     }
 
     /// Inspects what a guard has done, and reverts what it may not do.
-    fn look_after(&mut self, work: &WorkResult, end: GuardEnd) -> Lived<IterationEvent> {
+    fn look_after(&mut self, work: &WorkResult, end: GuardEnd) -> StepResult<IterationEvent> {
         let loaded = self.loaded(&work.task)?;
         let legal = self.legal_tree(&loaded, work);
         let text = Self::standing_tree(&loaded, legal.as_ref());
-        let after = After { phase: "guard", iter: work.task.iter, tree: Some(&text) };
-        let Found { history, elsewhere, mut reverted, .. } = self.undo(&loaded, after)?;
-        self.witness.nothing_is_lost(&self.repository, &[layout::TREE]).map_err(Halt::Broken)?;
+        let after = AfterProcess { phase: "guard", iter: work.task.iter, tree: Some(&text) };
+        let MischiefFinding { history, elsewhere, mut reverted, .. } = self.undo(&loaded, after)?;
+        self.witness.nothing_is_lost(&self.repository, &[layout::TREE]).map_err(DaemonHalt::Broken)?;
         let departure = self.live.departure.clone();
         let is_reverting = departure.effective_policy(loaded.policy.on_change) == ChangePolicy::Revert;
         let outside = if history.is_some() || elsewhere.is_some() {
@@ -389,8 +389,8 @@ const OUTPUTS: [&str; 6] = [
     "--- FAIL: TestPay (0.00s)\n    pay_test.go:12: want 1\nFAIL\n",
 ];
 
-fn hold(message: String) -> Box<Declined> {
-    Box::new(Declined::Hold(StopReason::new(message, "correct it, commit, then: runnerctl resume")))
+fn hold(message: String) -> Box<OpenRefusal> {
+    Box::new(OpenRefusal::Hold(StopReason::new(message, "correct it, commit, then: runnerctl resume")))
 }
 
 /// Returns a session with this end.

@@ -13,23 +13,23 @@ use runner_core::text::json;
 use runner_core::tree;
 use runner_core::verdict::verdict_row;
 
-use super::random::Random;
-use super::repository::{Blob, Commit, Files, commit_id};
+use super::random::RandomSource;
+use super::repository::{FileMap, SimulatedCommit, StoredBlob, commit_id};
 
 /// A branch that is being forged.
-pub(crate) struct Forgery {
-    pub(super) chain: Vec<Commit>,
-    pub(super) random: Random,
+pub(crate) struct ForgedBranch {
+    pub(super) chain: Vec<SimulatedCommit>,
+    pub(super) random: RandomSource,
     has_prompts: bool,
     /// The run's start; commits before it are not part of the run.
     pub(super) start: usize,
 }
 
 /// A way to forge; false if it does not apply to the branch.
-pub(super) type Way = fn(&mut Forgery) -> bool;
+pub(super) type ForgeryMethod = fn(&mut ForgedBranch) -> bool;
 
 /// Every way, with its name.
-pub(crate) const WAYS: [(&str, Way); 52] = [
+pub(crate) const WAYS: [(&str, ForgeryMethod); 52] = [
     ("a leaf that passes", |forgery| forgery.trees(|node| !node.passes, |node| node.passes = true)),
     ("a person that sets passes", |forgery| forgery.person(|node| !node.passes, |node| node.passes = true)),
     ("attempts that were lowered", |forgery| {
@@ -42,9 +42,9 @@ pub(crate) const WAYS: [(&str, Way); 52] = [
     ("a passed node that was moved among its siblings", |forgery| {
         forgery.trees(|node| node.passes && node.id != "root", |node| node.order += 50)
     }),
-    ("a node that is gone", Forgery::lose_node),
-    ("a commit that is gone", Forgery::drop_commit),
-    ("two commits that were swapped", Forgery::swap),
+    ("a node that is gone", ForgedBranch::lose_node),
+    ("a commit that is gone", ForgedBranch::drop_commit),
+    ("two commits that were swapped", ForgedBranch::swap),
     ("another verdict", |forgery| {
         forgery.receipts(|receipt| {
             let other =
@@ -92,7 +92,7 @@ pub(crate) const WAYS: [(&str, Way); 52] = [
             true
         })
     }),
-    ("code that was not written", Forgery::hide_code),
+    ("code that was not written", ForgedBranch::hide_code),
     ("a guard that was red", |forgery| {
         forgery.receipts(|receipt| {
             let is_accepted = receipt.verdict.name == VerdictName::Accepted;
@@ -125,7 +125,7 @@ pub(crate) const WAYS: [(&str, Way); 52] = [
     ("another goal", |forgery| forgery.file(layout::GOAL, |text| format!("{text}And more.\n"))),
     ("another schema", |forgery| forgery.file(layout::SCHEMA, |text| format!("{text}\n"))),
     ("memory that was rewritten", |forgery| forgery.file(layout::ASSUMPTIONS, |text| text.replacen('-', "+", 1))),
-    ("other counters", Forgery::counters),
+    ("other counters", ForgedBranch::counters),
     ("other feedback", |forgery| {
         forgery.file(layout::FEEDBACK, |text| {
             text.replace("\"nodes\": {", "\"nodes\": {\"ghost\": {\"history\": [], \"failures\": []},")
@@ -240,7 +240,7 @@ pub(crate) const WAYS: [(&str, Way); 52] = [
             receipt.guard_changed = "and 1 more".parse().unwrap_or_default();
         })
     }),
-    ("code that came with a person's word", Forgery::bring_code),
+    ("code that came with a person's word", ForgedBranch::bring_code),
     ("progress that was not made", |forgery| {
         forgery.file(layout::PROGRESS, |text| format!("{text}- root — all of it\n"))
     }),
@@ -252,14 +252,14 @@ fn is_announced_and_committed(receipt: &Receipt) -> bool {
     !receipt.guard_changed.is_empty() && receipt.guard_run.is_none() && receipt.reverted.is_empty()
 }
 
-impl Forgery {
+impl ForgedBranch {
     /// Starts with a genuine branch.
-    pub(crate) fn of(chain: &[Commit], start: usize, random: Random, has_prompts: bool) -> Self {
+    pub(crate) fn of(chain: &[SimulatedCommit], start: usize, random: RandomSource, has_prompts: bool) -> Self {
         Self { chain: chain.to_vec(), random, has_prompts, start }
     }
 
     /// Forges in one way; returns the branch if the way applies.
-    pub(crate) fn forged(mut self, way: Way) -> Option<Vec<Commit>> {
+    pub(crate) fn forged(mut self, way: ForgeryMethod) -> Option<Vec<SimulatedCommit>> {
         way(&mut self).then(|| {
             self.chain_up();
             self.chain
@@ -294,7 +294,7 @@ impl Forgery {
     }
 
     /// Chooses a commit that ends an iteration and applies the change.
-    pub(super) fn place(&mut self, fits: impl Fn(&[Commit], usize) -> bool) -> Option<usize> {
+    pub(super) fn place(&mut self, fits: impl Fn(&[SimulatedCommit], usize) -> bool) -> Option<usize> {
         let places: Vec<usize> = (self.start..self.chain.len())
             .filter(|at| read(&self.chain[*at]).is_some() && !self.is_sessions(*at) && fits(&self.chain, *at))
             .collect();
@@ -342,7 +342,7 @@ impl Forgery {
 
     /// Chooses an iteration whose From and commit both have a suitable leaf.
     fn node(&mut self, fits: fn(&protocol::tree::Node) -> bool) -> Option<(usize, String)> {
-        let found = |chain: &[Commit], at: usize| -> Option<String> {
+        let found = |chain: &[SimulatedCommit], at: usize| -> Option<String> {
             let from = read(&chain[at])?.from;
             let from = chain.iter().find(|commit| commit.id == from)?;
             let before = tree_of(from)?;
@@ -375,7 +375,8 @@ impl Forgery {
             return false;
         }
         let before = self.chain[at].clone();
-        let person = Commit { id: "f".repeat(40), message: "A person's commit\n".to_owned(), ..before.clone() };
+        let person =
+            SimulatedCommit { id: "f".repeat(40), message: "A person's commit\n".to_owned(), ..before.clone() };
         let from = format!("Runner-From: {}", before.id);
         for later in &mut self.chain[at + 1..] {
             later.message = later.message.replace(&from, &format!("Runner-From: {}", person.id));
@@ -416,12 +417,12 @@ impl Forgery {
     }
 
     fn swap(&mut self) -> bool {
-        let is_next = |chain: &[Commit], at: usize| chain.get(at + 1).is_some_and(|next| read(next).is_some());
+        let is_next = |chain: &[SimulatedCommit], at: usize| chain.get(at + 1).is_some_and(|next| read(next).is_some());
         let Some(at) = self.place(is_next) else { return false };
         let first = self.chain[at].clone();
         let second = self.chain[at + 1].clone();
-        let from = |commit: &Commit| read(commit).map(|receipt| receipt.from).unwrap_or_default();
-        let swapped = |commit: &Commit, id: &str, base: &str| Commit {
+        let from = |commit: &SimulatedCommit| read(commit).map(|receipt| receipt.from).unwrap_or_default();
+        let swapped = |commit: &SimulatedCommit, id: &str, base: &str| SimulatedCommit {
             id: id.to_owned(),
             message: commit.message.replace(&from(commit), base),
             ..commit.clone()
@@ -432,7 +433,7 @@ impl Forgery {
     }
 
     fn hide_code(&mut self) -> bool {
-        let writes = |chain: &[Commit], at: usize| {
+        let writes = |chain: &[SimulatedCommit], at: usize| {
             let Some(receipt) = read(&chain[at]) else { return false };
             let Some(from) = chain[..at].iter().rfind(|commit| commit.id == receipt.from) else { return false };
             // Restored content was written by no one, or is no longer code.
@@ -449,7 +450,7 @@ impl Forgery {
 
     /// Adds a file to the commit of a person's decision, and to all later commits.
     fn bring_code(&mut self) -> bool {
-        let is_word = |chain: &[Commit], at: usize| {
+        let is_word = |chain: &[SimulatedCommit], at: usize| {
             read(&chain[at]).is_some_and(|receipt| receipt.role == Role::Human && receipt.guard_run.is_none())
         };
         let Some(at) = self.place(is_word) else { return false };
@@ -465,10 +466,10 @@ impl Forgery {
     /// Changes a file in an iteration's commit and in all later ones until it is rewritten.
     fn file(&mut self, path: &str, change: impl Fn(&str) -> String) -> bool {
         // What a session has added itself may be anything.
-        let fits = |chain: &[Commit], at: usize| {
+        let fits = |chain: &[SimulatedCommit], at: usize| {
             let from =
                 read(&chain[at]).and_then(|receipt| chain[..at].iter().rfind(|commit| commit.id == receipt.from));
-            let text = |commit: &Commit| text(commit, path);
+            let text = |commit: &SimulatedCommit| text(commit, path);
             from.is_some_and(|from| !text(from).is_empty()) && change(&text(&chain[at])) != text(&chain[at])
         };
         let Some(at) = self.place(fits) else { return false };
@@ -497,23 +498,23 @@ impl Forgery {
     }
 }
 
-pub(super) fn read(commit: &Commit) -> Option<Receipt> {
+pub(super) fn read(commit: &SimulatedCommit) -> Option<Receipt> {
     match RunnerCommit::parse(&commit.message) {
         Ok(RunnerCommit::Iteration(receipt)) => Some(*receipt),
         _ => None,
     }
 }
 
-fn tree_of(commit: &Commit) -> Option<TaskTree> {
+fn tree_of(commit: &SimulatedCommit) -> Option<TaskTree> {
     serde_json::from_str(&text(commit, layout::TREE)).ok()
 }
 
-pub(super) fn text(commit: &Commit, path: &str) -> String {
+pub(super) fn text(commit: &SimulatedCommit, path: &str) -> String {
     commit.files.get(path).map_or_else(String::new, |blob| String::from_utf8_lossy(&blob.bytes).into_owned())
 }
 
-pub(super) fn write(commit: &mut Commit, path: &str, text: &str) {
-    let mut files: Files = (*commit.files).clone();
-    files.insert(path.to_owned(), Blob::of(text.as_bytes()));
+pub(super) fn write(commit: &mut SimulatedCommit, path: &str, text: &str) {
+    let mut files: FileMap = (*commit.files).clone();
+    files.insert(path.to_owned(), StoredBlob::of(text.as_bytes()));
     commit.files = std::sync::Arc::new(files);
 }

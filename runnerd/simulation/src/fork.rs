@@ -6,21 +6,21 @@ use runner_core::message::RunnerCommit;
 use runner_core::text::json;
 
 use super::audit::is_iteration;
-use super::daemon::{Course, Live, Lived};
-use super::loaded::Loaded;
-use super::witness::Claim;
+use super::daemon::{LiveState, SimulatedRun, StepResult};
+use super::loaded::LoadedState;
+use super::witness::TaskClaim;
 
 /// Number of iterations of a fork.
 const ITERATIONS: u32 = 8;
 
 /// What a witness knew after an iteration, and therefore also knows in a fork from it.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
-    pub(crate) claim: Option<Claim>,
+pub(crate) struct ForkOrigin {
+    pub(crate) claim: Option<TaskClaim>,
     pub(crate) accepted: Option<String>,
 }
 
-impl Course {
+impl SimulatedRun {
     /// Forks the run at one of its iterations; false if it has none. Nothing else works on the run any more.
     pub(crate) fn fork(&mut self) -> bool {
         if self.is_lost {
@@ -40,7 +40,7 @@ impl Course {
         self.repository.restore(&from);
         (self.claim, self.accepted) = (known.claim, known.accepted);
         (self.run, self.record, self.habits) = ("run-2", Self::queued("run-2"), self.lively.clone());
-        (self.journal, self.live, self.amends, self.last_end) = (None, Live::default(), None, None);
+        (self.journal, self.live, self.amends, self.last_end) = (None, LiveState::default(), None, None);
         self.changes.clear();
         self.habits.iterations = self.settled + ITERATIONS;
         self.rise();
@@ -48,7 +48,7 @@ impl Course {
     }
 
     /// Makes the start commit of a fork: a copy of the original start commit with another name.
-    pub(crate) fn start_fork(&mut self, from: &Loaded) -> Lived<()> {
+    pub(crate) fn start_fork(&mut self, from: &LoadedState) -> StepResult<()> {
         let base = self.repository.tip.clone();
         let run_id = Some(self.run.to_owned());
         let at = Some(base.clone());

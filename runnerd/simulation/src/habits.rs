@@ -11,16 +11,16 @@ use runner_core::files::layout;
 use runner_core::run::{self, RunRecord, StartRequest, StartSpec};
 use runner_core::tree;
 
-use super::daemon::{Course, Live};
+use super::daemon::{LiveState, SimulatedRun};
 use super::definition::{DEFINITION, JUSTFILE};
-use super::mistake::Mistake;
-use super::random::Random;
-use super::repository::{Blob, Files, Repository};
-use super::witness::Witness;
+use super::mistake::PlantedMistake;
+use super::random::RandomSource;
+use super::repository::{FileMap, SimulatedRepository, StoredBlob};
+use super::witness::RunWitness;
 
 /// The probability of each disturbance, as one in this many; 0 means never.
 #[derive(Debug, Clone)]
-pub(crate) struct Habits {
+pub(crate) struct AgentHabits {
     /// The daemon dies at a write.
     pub(crate) deaths: u64,
     /// An effect is blocked.
@@ -39,8 +39,8 @@ pub(crate) struct Habits {
     pub(crate) config: RepoConfig,
 }
 
-impl Habits {
-    fn of(seed: u64, random: &mut Random) -> Self {
+impl AgentHabits {
+    fn of(seed: u64, random: &mut RandomSource) -> Self {
         Self {
             deaths: *random.pick(&[0, 0, 25, 60, 150]),
             obstacles: *random.pick(&[0, 15, 40]),
@@ -59,7 +59,7 @@ impl Habits {
     }
 }
 
-fn config(random: &mut Random) -> RepoConfig {
+fn config(random: &mut RandomSource) -> RepoConfig {
     let mut config = RepoConfig::default();
     let kinds = [
         (ExecutorKind::Codex, vec![]),
@@ -101,12 +101,12 @@ fn config(random: &mut Random) -> RepoConfig {
 /// Who reviews.
 const REVIEWS: [ReviewPolicy; 4] = [ReviewPolicy::Off, ReviewPolicy::Off, ReviewPolicy::Human, ReviewPolicy::Agent];
 
-impl Course {
+impl SimulatedRun {
     /// Derives the settings of a simulation from its seed.
-    pub(crate) fn new(seed: u64, mistake: Option<Mistake>) -> Self {
-        let mut random = Random::new(seed);
-        let habits = Habits::of(seed, &mut random);
-        let repository = Repository::with(base(&habits, &mut random));
+    pub(crate) fn new(seed: u64, mistake: Option<PlantedMistake>) -> Self {
+        let mut random = RandomSource::new(seed);
+        let habits = AgentHabits::of(seed, &mut random);
+        let repository = SimulatedRepository::with(base(&habits, &mut random));
         Self {
             mistake,
             record: Self::queued("run-1"),
@@ -120,10 +120,10 @@ impl Course {
             lively: habits.clone(),
             habits,
             journal: None,
-            live: Live::default(),
+            live: LiveState::default(),
             now: Timestamp::UNIX_EPOCH,
             marks: 0,
-            witness: Witness::default(),
+            witness: RunWitness::default(),
             loaded: None,
             declined: None,
             read: std::cell::RefCell::default(),
@@ -159,9 +159,9 @@ impl Course {
 }
 
 /// The files of the base: code, and sometimes a tree prepared by a person.
-fn base(habits: &Habits, random: &mut Random) -> Files {
-    let mut files = Files::new();
-    let mut put = |path: &str, text: &str| files.insert(path.to_owned(), Blob::of(text.as_bytes()));
+fn base(habits: &AgentHabits, random: &mut RandomSource) -> FileMap {
+    let mut files = FileMap::new();
+    let mut put = |path: &str, text: &str| files.insert(path.to_owned(), StoredBlob::of(text.as_bytes()));
     put("src/lib.rs", "pub fn ledger() {}\n");
     if !random.one_in(8) {
         put(JUSTFILE, "ci:\n\tsh ci/check.sh\n");

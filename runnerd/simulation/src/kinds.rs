@@ -13,9 +13,9 @@ use runner_core::text::digest::Digest;
 use runner_core::text::json;
 use runner_core::verdict::SessionRule;
 
-use super::forgery::{Forgery, Way, read, text, write};
+use super::forgery::{ForgedBranch, ForgeryMethod, read, text, write};
 use super::loaded::read_config;
-use super::repository::Commit;
+use super::repository::SimulatedCommit;
 
 const TEMPLATE: &str = ".runner/prompts/worker.md";
 const CONTEXT: &str = ".runner/nodes/root/context.md";
@@ -23,7 +23,7 @@ const CONTEXT: &str = ".runner/nodes/root/context.md";
 const NOTE: &str = "\n\n- [n77] Mind it.\n";
 
 /// Every way, with its name.
-pub(crate) const WAYS: [(&str, Way); 34] = [
+pub(crate) const WAYS: [(&str, ForgeryMethod); 34] = [
     ("a fork with another configuration", |forgery| forgery.fork(layout::CONFIG, "\n")),
     ("a fork with another goal", |forgery| forgery.fork(layout::GOAL, "And more.\n")),
     ("a fork with a note", |forgery| forgery.fork(layout::NOTES, NOTE)),
@@ -51,7 +51,7 @@ pub(crate) const WAYS: [(&str, Way); 34] = [
     ("a baseline with a template", |forgery| forgery.between(is_baseline, TEMPLATE)),
     ("no baseline", |forgery| forgery.lose_baseline(true)),
     ("a baseline in the first session", |forgery| forgery.lose_baseline(false)),
-    ("what no session has used", Forgery::use_nothing),
+    ("what no session has used", ForgedBranch::use_nothing),
     ("code of a strict planner that was put back", |forgery| {
         forgery.put_back(|receipt, config| {
             receipt.role == Role::Planner && config.roles.mode == RolesMode::Strict && receipt.guard_run.is_none()
@@ -93,7 +93,7 @@ fn is_baseline(commit: &RunnerCommit) -> bool {
     matches!(commit, RunnerCommit::Baseline(..))
 }
 
-impl Forgery {
+impl ForgedBranch {
     /// Appends to a file in a commit, and in all later ones in which it is unchanged.
     fn add(&mut self, at: usize, path: &str, more: &str) -> bool {
         let honest = text(&self.chain[at], path);
@@ -154,7 +154,7 @@ impl Forgery {
         }
         let before = self.chain[at - 1].clone();
         let gone = self.chain[at].id.clone();
-        let elapsed = |commit: &Commit| state(commit).map_or(0, |state| state.elapsed_ms);
+        let elapsed = |commit: &SimulatedCommit| state(commit).map_or(0, |state| state.elapsed_ms);
         let spent = elapsed(&self.chain[at]).saturating_sub(elapsed(&before));
         for later in &mut self.chain[at..] {
             later.message =
@@ -198,7 +198,7 @@ impl Forgery {
 
     /// Claims that code left by a session was reverted.
     fn put_back(&mut self, fits: impl Fn(&Receipt, &RepoConfig) -> bool) -> bool {
-        let is_match = |chain: &[Commit], at: usize| {
+        let is_match = |chain: &[SimulatedCommit], at: usize| {
             let config = read_config(&text(&chain[at], layout::CONFIG));
             read(&chain[at]).zip(config).is_some_and(|(receipt, config)| {
                 receipt.reverted.is_empty() && receipt.verdict.name != VerdictName::Broken && fits(&receipt, &config)
@@ -255,7 +255,7 @@ impl Forgery {
         let Some(at) = self.place(|_, _| true) else { return false };
         let before = self.chain[at].clone();
         let Some(receipt) = read(&before) else { return false };
-        let forged = Commit { id: "f".repeat(40), message: message(receipt), ..before.clone() };
+        let forged = SimulatedCommit { id: "f".repeat(40), message: message(receipt), ..before.clone() };
         let from = format!("Runner-From: {}", before.id);
         for later in &mut self.chain[at + 1..] {
             later.message = later.message.replace(&from, &format!("Runner-From: {}", forged.id));
@@ -265,6 +265,6 @@ impl Forgery {
     }
 }
 
-fn state(commit: &Commit) -> Option<RunState> {
+fn state(commit: &SimulatedCommit) -> Option<RunState> {
     serde_json::from_str(&text(commit, layout::RUN_STATE)).ok()
 }

@@ -35,10 +35,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use protocol::words::{Role, RunStatus, VerdictName};
 use runner_core::verdict::SessionRule;
 
-use daemon::Course;
-use forgery::Forgery;
-use mistake::Mistake;
-use random::Random;
+use daemon::SimulatedRun;
+use forgery::ForgedBranch;
+use mistake::PlantedMistake;
+use random::RandomSource;
 
 /// Number of simulations by default.
 const RUNS: u64 = 1_400;
@@ -81,8 +81,9 @@ fn play_all<T: Send>(seeds: Range<u64>, play: impl Fn(u64) -> T + Sync) -> Vec<T
 fn whatever_happens_in_a_run_every_promise_is_kept_and_the_audit_finds_nothing() {
     let seed = number("SEED", 0);
     let runs = number("RUNS", RUNS);
-    let ends =
-        play_all(seed..seed + runs, |seed| Course::play(seed, None).map(|course| (course.settled, course.coverage)));
+    let ends = play_all(seed..seed + runs, |seed| {
+        SimulatedRun::play(seed, None).map(|course| (course.settled, course.coverage))
+    });
     let broken: Vec<&String> = ends.iter().filter_map(|end| end.as_ref().err()).collect();
     let shown: Vec<&str> = broken.iter().take(SHOWN).map(|broken| broken.as_str()).collect();
     assert!(broken.is_empty(), "{} of {runs} runs:\n{}", broken.len(), shown.join("\n\n"));
@@ -111,7 +112,7 @@ fn everything() -> impl Iterator<Item = String> {
 #[test]
 fn the_same_seed_makes_the_same_bytes_and_decisions() {
     let ends = play_all(1..9, |seed| {
-        let play = || Course::play(seed * 16, None).expect("every promise is kept");
+        let play = || SimulatedRun::play(seed * 16, None).expect("every promise is kept");
         (play(), play())
     });
     for (one, other) in ends {
@@ -125,13 +126,14 @@ fn the_same_seed_makes_the_same_bytes_and_decisions() {
 fn every_forgery_of_a_branch_is_named() {
     let all: Vec<_> = forgery::WAYS.iter().chain(&kinds::WAYS).collect();
     let tried = play_all(0..FORGED, |seed| {
-        let course = Course::play(seed, None).expect("every promise is kept");
+        let course = SimulatedRun::play(seed, None).expect("every promise is kept");
         let honest = course.repository.chain();
         // Mistakes about prompts show only if prompts are built; all others are tried in turn.
         let tries = if course.habits.has_prompts { all.len() } else { 12 };
         let ways = (seed..).step_by(7).take(tries).map(|at| usize::try_from(at).unwrap_or(0) % all.len());
         let forged = ways.filter_map(|at| {
-            let forgery = Forgery::of(&honest, course.start_at(&honest), Random::new(seed), course.habits.has_prompts);
+            let forgery =
+                ForgedBranch::of(&honest, course.start_at(&honest), RandomSource::new(seed), course.habits.has_prompts);
             let forged = forgery.forged(all[at].1)?;
             let found = audit::violations(&course.report(&forged));
             assert!(!found.is_empty(), "seed {seed}: {} is not noticed", all[at].0);
@@ -146,8 +148,8 @@ fn every_forgery_of_a_branch_is_named() {
 
 #[test]
 fn every_mistake_that_is_made_on_purpose_is_caught() {
-    for mistake in Mistake::ALL {
-        let broken = (0..UNTIL_CAUGHT).find_map(|seed| Course::play(seed, Some(mistake)).err());
+    for mistake in PlantedMistake::ALL {
+        let broken = (0..UNTIL_CAUGHT).find_map(|seed| SimulatedRun::play(seed, Some(mistake)).err());
         let broken = broken.unwrap_or_else(|| panic!("{mistake:?} is not caught"));
         assert!(broken.starts_with("seed "), "{mistake:?}: no seed brings it back: {broken}");
     }

@@ -8,7 +8,7 @@ use runner_config::RepoConfig;
 use runner_core::committed_state::{CommittedState, StateFault, StateFiles};
 use runner_core::files::layout;
 
-use super::repository::{Commit, Files};
+use super::repository::{FileMap, SimulatedCommit};
 
 /// Serializes a configuration.
 pub(crate) fn config_text(config: &RepoConfig) -> String {
@@ -27,18 +27,18 @@ pub(crate) fn goal_text(id: &str, body: &str) -> String {
 
 /// A commit and its state.
 #[derive(Debug, Clone)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedState {
     /// The commit.
     pub(crate) commit: String,
     /// All of its files.
-    pub(crate) files: Arc<Files>,
+    pub(crate) files: Arc<FileMap>,
     /// Its state.
     pub(crate) state: CommittedState,
 }
 
-impl Loaded {
+impl LoadedState {
     /// Reads the state of a commit; the error is a sentence.
-    pub(crate) fn of(commit: &Commit) -> Result<Self, String> {
+    pub(crate) fn of(commit: &SimulatedCommit) -> Result<Self, String> {
         let read = |path: &str| commit.files.get(path).map(|blob| &*blob.bytes);
         let state = StateFiles::read(Path::new(""), read).committed_state();
         let state = state.map_err(|StateFault { path, fault }| format!("{path}: {fault}"))?;
@@ -46,7 +46,7 @@ impl Loaded {
     }
 }
 
-impl Deref for Loaded {
+impl Deref for LoadedState {
     type Target = CommittedState;
 
     fn deref(&self) -> &CommittedState {

@@ -6,14 +6,14 @@ use runner_core::files::layout::{self, PathOwnership, path_ownership};
 use runner_core::scope::{Scope, ScopeChange};
 use runner_core::tree;
 
-use super::daemon::{Course, Lived};
-use super::loaded::Loaded;
-use super::mistake::Mistake;
-use super::repository::{Blob, Files, differing};
+use super::daemon::{SimulatedRun, StepResult};
+use super::loaded::LoadedState;
+use super::mistake::PlantedMistake;
+use super::repository::{FileMap, StoredBlob, differing};
 
 /// What was found and reverted.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Found {
+pub(crate) struct MischiefFinding {
     /// How history was rewritten.
     pub(crate) history: Option<String>,
     /// Where HEAD was, if the branch still contained From.
@@ -26,15 +26,15 @@ pub(crate) struct Found {
 
 /// Which process ended, and the task tree to restore; `None` leaves whatever the process left.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct After<'a> {
+pub(crate) struct AfterProcess<'a> {
     pub(crate) phase: &'static str,
     pub(crate) iter: u32,
     pub(crate) tree: Option<&'a str>,
 }
 
-impl Course {
+impl SimulatedRun {
     /// Detects and reverts what a process may not change. A repetition finds the same.
-    pub(crate) fn undo(&mut self, from: &Loaded, after: After<'_>) -> Lived<Found> {
+    pub(crate) fn undo(&mut self, from: &LoadedState, after: AfterProcess<'_>) -> StepResult<MischiefFinding> {
         let mut found = self.live.found.get(after.phase).cloned().unwrap_or_default();
         if found.elsewhere.is_none() {
             found.history = found.history.or_else(|| self.rewritten(from));
@@ -54,7 +54,7 @@ impl Course {
         if is_astray && !self.is_as_at(from) {
             self.rescue(from, after)?;
         }
-        if self.mistake == Some(Mistake::PutNothingBack) {
+        if self.mistake == Some(PlantedMistake::PutNothingBack) {
             return Ok(found);
         }
         for (path, right) in self.wrong_files(from, after) {
@@ -70,7 +70,12 @@ impl Course {
     }
 
     /// Restores what differs from From outside of the scope, except these paths.
-    pub(crate) fn restore_outside(&mut self, from: &Loaded, after: After<'_>, exempt: &[String]) -> Lived<Vec<String>> {
+    pub(crate) fn restore_outside(
+        &mut self,
+        from: &LoadedState,
+        after: AfterProcess<'_>,
+        exempt: &[String],
+    ) -> StepResult<Vec<String>> {
         let scope = Scope::new(&from.config);
         let mut restored = self.live.outside.get(after.phase).cloned().unwrap_or_default();
         let work = &self.repository.work;
@@ -83,7 +88,7 @@ impl Course {
         };
         let mut paths = scope.paths_to_restore(&changes.map(change).collect::<Vec<_>>());
         paths.retain(|path| !exempt.contains(path));
-        if paths.is_empty() || self.mistake == Some(Mistake::PutNothingBack) {
+        if paths.is_empty() || self.mistake == Some(PlantedMistake::PutNothingBack) {
             return Ok(restored);
         }
         restored.extend_from_slice(&paths);
@@ -102,11 +107,11 @@ impl Course {
         Ok(restored)
     }
 
-    fn is_as_at(&self, from: &Loaded) -> bool {
+    fn is_as_at(&self, from: &LoadedState) -> bool {
         self.repository.strayed.is_none() && self.repository.tip == from.commit && self.repository.changes().is_empty()
     }
 
-    fn rewritten(&self, from: &Loaded) -> Option<String> {
+    fn rewritten(&self, from: &LoadedState) -> Option<String> {
         if let Some(strayed) = self.repository.strayed.filter(|strayed| !strayed.contains("HEAD")) {
             return Some(strayed.to_owned());
         }
@@ -119,15 +124,15 @@ impl Course {
     }
 
     /// Saves everything under a reference, then sets HEAD, branch and work tree to From.
-    fn rescue(&mut self, from: &Loaded, after: After<'_>) -> Lived<()> {
+    fn rescue(&mut self, from: &LoadedState, after: AfterProcess<'_>) -> StepResult<()> {
         self.keep_everything(after)?;
         self.repository.restore(&from.commit);
         Ok(())
     }
 
     /// Saves tip and work tree under a reference.
-    pub(crate) fn keep_everything(&mut self, after: After<'_>) -> Lived<()> {
-        if self.mistake != Some(Mistake::RestoreWithoutRescue) {
+    pub(crate) fn keep_everything(&mut self, after: AfterProcess<'_>) -> StepResult<()> {
+        if self.mistake != Some(PlantedMistake::RestoreWithoutRescue) {
             let tip = self.repository.tip.clone();
             let files = self.repository.work.clone();
             let rescue = self.repository.store(Some(tip), &format!("rescue: {}", after.phase), files);
@@ -138,13 +143,17 @@ impl Course {
     }
 
     /// Compares `.runner/` with From: returns the expected content of each differing path.
-    pub(crate) fn wrong_files(&self, from: &Loaded, after: After<'_>) -> BTreeMap<String, Option<Blob>> {
+    pub(crate) fn wrong_files(
+        &self,
+        from: &LoadedState,
+        after: AfterProcess<'_>,
+    ) -> BTreeMap<String, Option<StoredBlob>> {
         let is_runners = |path: &&str| path.starts_with(".runner/") && *path != layout::TREE;
         let differing = differing(&from.files, &self.repository.work).filter(is_runners);
         let wrong = differing.filter(|path| !self.is_right(path, &from.files));
-        let mut wrong: BTreeMap<String, Option<Blob>> =
+        let mut wrong: BTreeMap<String, Option<StoredBlob>> =
             wrong.map(|path| (path.to_owned(), from.files.get(path).cloned())).collect();
-        if let Some(text) = after.tree.map(|text| Blob::of(text.as_bytes()))
+        if let Some(text) = after.tree.map(|text| StoredBlob::of(text.as_bytes()))
             && self.repository.work.get(layout::TREE).is_none_or(|blob| blob.id != text.id)
         {
             wrong.insert(layout::TREE.to_owned(), Some(text));
@@ -153,7 +162,7 @@ impl Course {
     }
 
     /// Whether a differing path may differ in this way.
-    fn is_right(&self, path: &str, from: &Files) -> bool {
+    fn is_right(&self, path: &str, from: &FileMap) -> bool {
         let blob = self.repository.work.get(path);
         match (path_ownership(path.strip_prefix(".runner/").unwrap_or(path)), from.get(path), blob) {
             (PathOwnership::Agent | PathOwnership::Ignored, _, _) => true,
@@ -164,7 +173,7 @@ impl Course {
     }
 
     /// Returns the tree to restore after a guard: the session's if it is legal, otherwise that of From.
-    pub(crate) fn standing_tree(from: &Loaded, legal: Option<&protocol::tree::TaskTree>) -> String {
+    pub(crate) fn standing_tree(from: &LoadedState, legal: Option<&protocol::tree::TaskTree>) -> String {
         tree::canonical(legal.unwrap_or(&from.tree))
     }
 }

@@ -7,7 +7,7 @@ use runner_core::verdict::Verdict;
 
 /// A mistake, in the rules or in the code around them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mistake {
+pub(crate) enum PlantedMistake {
     /// A red guard counts as green.
     PassRedGuard,
     /// A reviewer's rejection counts as approval.
@@ -50,7 +50,7 @@ pub(crate) enum Mistake {
     ForgetSuspects,
 }
 
-impl Mistake {
+impl PlantedMistake {
     /// Every mistake.
     pub(crate) const ALL: [Self; 20] = [
         Self::PassRedGuard,

@@ -16,14 +16,14 @@ use runner_core::message::{MarkerCommit, RunnerCommit};
 use runner_core::run::{RecordState, RequestRefusal, RunAction, RunRequest, StartRequest, StartSpec};
 use runner_core::tree;
 
-use super::daemon::{Course, Halt, Lived, promise, replay};
+use super::daemon::{DaemonHalt, SimulatedRun, StepResult, promise, replay};
 use super::definition::{DEFINITION, JUSTFILE};
-use super::loaded::{Loaded, config_text, goal_text, read_config};
-use super::repository::{Commit, Files};
+use super::loaded::{LoadedState, config_text, goal_text, read_config};
+use super::repository::{FileMap, SimulatedCommit};
 
-impl Course {
+impl SimulatedRun {
     /// Makes a request while the run is active.
-    pub(crate) fn ask_meanwhile(&mut self) -> Lived<()> {
+    pub(crate) fn ask_meanwhile(&mut self) -> StepResult<()> {
         if !self.random.one_in(self.habits.people) {
             return Ok(());
         }
@@ -43,8 +43,8 @@ impl Course {
     }
 
     /// Makes a request that is never refused for an active run; one that ends the session is remembered.
-    pub(crate) fn want(&mut self, request: RunRequest) -> Lived<()> {
-        let effects = self.ask(request)?.map_err(|refusal| Halt::Broken(format!("P13: refused: {refusal:?}")))?;
+    pub(crate) fn want(&mut self, request: RunRequest) -> StepResult<()> {
+        let effects = self.ask(request)?.map_err(|refusal| DaemonHalt::Broken(format!("P13: refused: {refusal:?}")))?;
         let stop =
             effects.iter().find_map(|effect| if let RunAction::Stop(cause) = effect { Some(*cause) } else { None });
         self.stop = stop.or(self.stop);
@@ -86,7 +86,7 @@ impl Course {
     }
 
     /// Sets a key of the configuration.
-    fn setting(&mut self, loaded: &Loaded) -> ChangeRequest {
+    fn setting(&mut self, loaded: &LoadedState) -> ChangeRequest {
         let base = loaded.text(layout::CONFIG).to_owned();
         let (key, value) = match self.random.below(3) {
             0 => ("review.by", *self.random.pick(&["off", "human", "agent"])),
@@ -100,7 +100,7 @@ impl Course {
 
     /// Commits what a person has changed; a changed justfile is thereby accepted.
     pub(crate) fn commit_as_person(&mut self, message: &str) {
-        let id = |files: &Files| files.get(JUSTFILE).map(|blob| blob.id.to_string());
+        let id = |files: &FileMap| files.get(JUSTFILE).map(|blob| blob.id.to_string());
         let before = id(&self.repository.head().files);
         let now = id(&self.repository.work);
         // Commits made during a session belong to the session.
@@ -117,7 +117,7 @@ impl Course {
     /// Applies what a person accepts of the guard's definition. A later commit of the same file by hand replaces a
     /// request.
     pub(crate) fn accepts(&mut self, files: &BTreeMap<String, Option<String>>) {
-        let id = |commit: &Commit| commit.files.get(JUSTFILE).map(|blob| blob.id.to_string());
+        let id = |commit: &SimulatedCommit| commit.files.get(JUSTFILE).map(|blob| blob.id.to_string());
         let last = self.repository.ancestors(&self.repository.tip).find(|ancestor| is_last_word(ancestor));
         let is_by_hand = last.is_some_and(|last| id(last) != id(self.repository.head()));
         if let Some(form) = files.get(JUSTFILE).filter(|_| !is_by_hand) {
@@ -189,7 +189,7 @@ impl Course {
     }
 
     /// Does something a person may not do: the run is held until it is undone.
-    fn overstep(&mut self, loaded: &Loaded) {
+    fn overstep(&mut self, loaded: &LoadedState) {
         self.amends = Some((*loaded.files).clone());
         let open = open_leaves(&loaded.tree).pop().unwrap_or_default();
         match self.random.below(4) {
@@ -248,7 +248,7 @@ impl Course {
         if self.tip().is_ok() {
             return;
         }
-        let readable = self.repository.ancestors(&self.repository.tip).find(|commit| Loaded::of(commit).is_ok());
+        let readable = self.repository.ancestors(&self.repository.tip).find(|commit| LoadedState::of(commit).is_ok());
         let Some(files) = readable.map(|commit| (*commit.files).clone()) else { return };
         for path in [layout::TREE, layout::CONFIG] {
             self.repository.work.extend(files.get_key_value(path).map(|(path, blob)| (path.clone(), blob.clone())));
@@ -257,7 +257,7 @@ impl Course {
     }
 
     /// Looks at a stopped run, and continues it as it suggests.
-    pub(crate) fn at_rest(&mut self) -> Lived<()> {
+    pub(crate) fn at_rest(&mut self) -> StepResult<()> {
         if self.random.one_in(24) {
             // Before or after that, someone makes another request; if it ends the run, the run is started again.
             let request = [RunRequest::Cancel, RunRequest::Pause { now: false }, RunRequest::Step];
@@ -283,15 +283,18 @@ impl Course {
             RecordState::Paused => self.go_on(None, false),
             RecordState::Over { .. } => {
                 let reason = self.record.reason.clone();
-                self.follow_advice(reason.ok_or_else(|| Halt::Broken("P13: it ended without a reason".to_owned()))?)
+                self.follow_advice(
+                    reason.ok_or_else(|| DaemonHalt::Broken("P13: it ended without a reason".to_owned()))?,
+                )
             }
-            RecordState::Queued | RecordState::Running => {
-                Err(Halt::Broken(format!("P13: it is {}, and nothing continues with it", self.record.state.status())))
-            }
+            RecordState::Queued | RecordState::Running => Err(DaemonHalt::Broken(format!(
+                "P13: it is {}, and nothing continues with it",
+                self.record.state.status()
+            ))),
         }
     }
 
-    fn ask_at_rest(&mut self, request: RunRequest) -> Lived<()> {
+    fn ask_at_rest(&mut self, request: RunRequest) -> StepResult<()> {
         if self.ask(request)?.is_ok_and(|effects| effects.contains(&RunAction::AwaitStep)) {
             self.steps.push(self.run.to_owned());
             // `step` does not follow what the end of the run said.
@@ -301,7 +304,7 @@ impl Course {
     }
 
     /// Resumes the run; if it is stuck, a person may have to fix something first.
-    pub(crate) fn go_on(&mut self, more: Option<u32>, now: bool) -> Lived<()> {
+    pub(crate) fn go_on(&mut self, more: Option<u32>, now: bool) -> StepResult<()> {
         let mut answer = self.ask(RunRequest::Resume { now, more, rechecked: false })?;
         if answer == Err(RequestRefusal::IsCancelled) {
             let beginning =
@@ -323,12 +326,12 @@ impl Course {
                 self.advised = Some(why);
                 Ok(())
             }
-            Err(refusal) => Err(Halt::Broken(format!("P13: it says that it can be resumed: {refusal:?}"))),
+            Err(refusal) => Err(DaemonHalt::Broken(format!("P13: it says that it can be resumed: {refusal:?}"))),
         }
     }
 
     /// Follows the advice in the reason of an end.
-    fn follow_advice(&mut self, reason: StopReason) -> Lived<()> {
+    fn follow_advice(&mut self, reason: StopReason) -> StepResult<()> {
         // A refusal is newer than the end.
         let reason = self.advised.take().unwrap_or(reason);
         let command = reason.command.unwrap_or_default();
@@ -365,7 +368,7 @@ fn addition(parent: &str, number: u64) -> NodeAddition {
 }
 
 /// Whether a commit is the runner's, and does more than record who drives the run.
-pub(crate) fn is_last_word(commit: &Commit) -> bool {
+pub(crate) fn is_last_word(commit: &SimulatedCommit) -> bool {
     RunnerCommit::parse(&commit.message)
         .is_ok_and(|commit| !matches!(commit, RunnerCommit::Claim(_) | RunnerCommit::Release(_)))
 }

@@ -2,9 +2,9 @@
 
 /// The source of everything that the rules do not decide.
 #[derive(Debug, Clone)]
-pub(crate) struct Random(u64);
+pub(crate) struct RandomSource(u64);
 
-impl Random {
+impl RandomSource {
     /// Creates a generator from a seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)

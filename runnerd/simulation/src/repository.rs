@@ -13,14 +13,14 @@ const HELD_BACK: &str = "keys/";
 
 /// The content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Blob {
+pub(crate) struct StoredBlob {
     /// Its id.
     pub(crate) id: Arc<str>,
     /// Its bytes.
     pub(crate) bytes: Arc<[u8]>,
 }
 
-impl Blob {
+impl StoredBlob {
     /// Creates a blob of these bytes.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Self { id: id(&[bytes]).into(), bytes: bytes.into() }
@@ -28,11 +28,11 @@ impl Blob {
 }
 
 /// Files by path.
-pub(crate) type Files = BTreeMap<String, Blob>;
+pub(crate) type FileMap = BTreeMap<String, StoredBlob>;
 
 /// A commit with at most one parent.
 #[derive(Debug, Clone)]
-pub(crate) struct Commit {
+pub(crate) struct SimulatedCommit {
     /// Its id.
     pub(crate) id: String,
     /// Its parent; `None` for the first commit.
@@ -40,46 +40,46 @@ pub(crate) struct Commit {
     /// Its message.
     pub(crate) message: String,
     /// All of its files.
-    pub(crate) files: Arc<Files>,
+    pub(crate) files: Arc<FileMap>,
 }
 
 /// A repository with one branch, which is checked out.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Repository {
-    commits: BTreeMap<String, Commit>,
+pub(crate) struct SimulatedRepository {
+    commits: BTreeMap<String, SimulatedCommit>,
     /// The tip of the branch.
     pub(crate) tip: String,
     /// Other references: the commits and blobs that each name ever had.
     pub(crate) refs: BTreeMap<String, Vec<String>>,
     /// Blobs that a reference keeps.
-    pub(crate) blobs: BTreeMap<String, Blob>,
+    pub(crate) blobs: BTreeMap<String, StoredBlob>,
     /// The files of the work tree.
-    pub(crate) work: Files,
+    pub(crate) work: FileMap,
     /// Where HEAD is if not on the branch, or an unfinished operation.
     pub(crate) strayed: Option<&'static str>,
 }
 
-impl Repository {
+impl SimulatedRepository {
     /// Creates a repository with one commit of these files, checked out.
-    pub(crate) fn with(files: Files) -> Self {
+    pub(crate) fn with(files: FileMap) -> Self {
         let mut repository = Self { work: files, ..Self::default() };
         repository.commit_all("Begin");
         repository
     }
 
     /// Returns a commit that must exist.
-    pub(crate) fn commit(&self, id: &str) -> &Commit {
+    pub(crate) fn commit(&self, id: &str) -> &SimulatedCommit {
         &self.commits[id]
     }
 
     /// Returns the commit at the tip.
-    pub(crate) fn head(&self) -> &Commit {
+    pub(crate) fn head(&self) -> &SimulatedCommit {
         self.commit(&self.tip)
     }
 
     /// Writes a file of the work tree.
     pub(crate) fn write(&mut self, path: &str, bytes: &[u8]) {
-        self.work.insert(path.to_owned(), Blob::of(bytes));
+        self.work.insert(path.to_owned(), StoredBlob::of(bytes));
     }
 
     /// Returns the text of a file of the work tree; empty if it does not exist.
@@ -100,16 +100,16 @@ impl Repository {
     pub(crate) fn graft(&mut self, texts: &[(&str, &str)], message: &str) {
         let mut files = (*self.head().files).clone();
         for (path, text) in texts {
-            files.insert((*path).to_owned(), Blob::of(text.as_bytes()));
+            files.insert((*path).to_owned(), StoredBlob::of(text.as_bytes()));
             self.write(path, text.as_bytes());
         }
         self.tip = self.store(Some(self.tip.clone()), message, files);
     }
 
     /// Stores a commit without a reference.
-    pub(crate) fn store(&mut self, parent: Option<String>, message: &str, files: Files) -> String {
+    pub(crate) fn store(&mut self, parent: Option<String>, message: &str, files: FileMap) -> String {
         let id = commit_id(parent.as_deref(), message, &files, self.commits.len());
-        let commit = Commit { id: id.clone(), parent, message: message.to_owned(), files: Arc::new(files) };
+        let commit = SimulatedCommit { id: id.clone(), parent, message: message.to_owned(), files: Arc::new(files) };
         self.commits.insert(id.clone(), commit);
         id
     }
@@ -132,13 +132,13 @@ impl Repository {
     }
 
     /// Returns the commits from this one back to the first, newest first.
-    pub(crate) fn ancestors<'a>(&'a self, id: &str) -> impl Iterator<Item = &'a Commit> {
+    pub(crate) fn ancestors<'a>(&'a self, id: &str) -> impl Iterator<Item = &'a SimulatedCommit> {
         std::iter::successors(self.commits.get(id), |commit| commit.parent.as_ref().map(|parent| self.commit(parent)))
     }
 
     /// Returns the commits of the branch, oldest first.
-    pub(crate) fn chain(&self) -> Vec<Commit> {
-        let mut commits: Vec<Commit> = self.ancestors(&self.tip).cloned().collect();
+    pub(crate) fn chain(&self) -> Vec<SimulatedCommit> {
+        let mut commits: Vec<SimulatedCommit> = self.ancestors(&self.tip).cloned().collect();
         commits.reverse();
         commits
     }
@@ -155,7 +155,7 @@ impl Repository {
 
     /// Whether a blob is kept: in the work tree, on the branch since a commit, or by a reference with this name.
     pub(crate) fn keeps(&self, blob: &str, since: &str, name: &str) -> bool {
-        let is_in = |files: &Files| files.values().any(|file| &*file.id == blob);
+        let is_in = |files: &FileMap| files.values().any(|file| &*file.id == blob);
         let referred = self.refs.iter().filter(|(known, _)| known.ends_with(name)).flat_map(|(_, ids)| ids);
         let ids: Vec<&str> = referred.map(String::as_str).chain([self.tip.as_str()]).collect();
         is_in(&self.work)
@@ -164,22 +164,25 @@ impl Repository {
     }
 
     /// Returns the commits from one back to another, excluding the latter, newest first.
-    pub(crate) fn since<'a>(&'a self, id: &str, since: &str) -> impl Iterator<Item = &'a Commit> {
+    pub(crate) fn since<'a>(&'a self, id: &str, since: &str) -> impl Iterator<Item = &'a SimulatedCommit> {
         self.ancestors(id).take_while(move |commit| commit.id != since)
     }
 }
 
 /// Returns the paths at which two sets of files differ.
-pub(crate) fn differing<'a>(a: &'a Files, b: &'a Files) -> impl Iterator<Item = &'a str> {
+pub(crate) fn differing<'a>(a: &'a FileMap, b: &'a FileMap) -> impl Iterator<Item = &'a str> {
     let other = a.iter().filter(|(path, blob)| b.get(*path).is_none_or(|other_blob| other_blob.id != blob.id));
     let new = b.keys().filter(|path| !a.contains_key(*path));
     other.map(|(path, _)| path.as_str()).chain(new.map(String::as_str))
 }
 
 /// Returns what an audit reads of a chain of commits: the headers, and the changes of each.
-pub(crate) fn links(chain: &[Commit], raw: &BTreeMap<String, Blob>) -> (Vec<CommitHeader>, Vec<CommitDiff>) {
-    let none = Files::new();
-    let head = |commit: &Commit| CommitHeader {
+pub(crate) fn links(
+    chain: &[SimulatedCommit],
+    raw: &BTreeMap<String, StoredBlob>,
+) -> (Vec<CommitHeader>, Vec<CommitDiff>) {
+    let none = FileMap::new();
+    let head = |commit: &SimulatedCommit| CommitHeader {
         id: commit.id.clone(),
         parents: commit.parent.iter().cloned().collect(),
         headers: header(commit),
@@ -198,7 +201,7 @@ pub(crate) fn links(chain: &[Commit], raw: &BTreeMap<String, Blob>) -> (Vec<Comm
     (chain.iter().map(head).collect(), links.collect())
 }
 
-fn header(commit: &Commit) -> Vec<u8> {
+fn header(commit: &SimulatedCommit) -> Vec<u8> {
     let parent = commit.parent.iter().map(|parent| format!("parent {parent}\n"));
     let who = "A U Thor <author@example.com> 1700000000 +0000\n";
     let tree = format!("tree {}\n", "1".repeat(40));
@@ -207,14 +210,14 @@ fn header(commit: &Commit) -> Vec<u8> {
 }
 
 /// Returns all files of a commit as if it had added them.
-pub(crate) fn all_files(commit: &Commit) -> Vec<PathChange> {
-    changes(&Files::new(), &commit.files)
+pub(crate) fn all_files(commit: &SimulatedCommit) -> Vec<PathChange> {
+    changes(&FileMap::new(), &commit.files)
 }
 
 /// Returns a substitute for a patch of the code: every differing path, with its old and new content.
-pub(crate) fn patch(before: &Files, after: &Files) -> String {
+pub(crate) fn patch(before: &FileMap, after: &FileMap) -> String {
     let id =
-        |files: &Files, path: &str| files.get(path).map_or_else(|| "nothing".to_owned(), |blob| blob.id.to_string());
+        |files: &FileMap, path: &str| files.get(path).map_or_else(|| "nothing".to_owned(), |blob| blob.id.to_string());
     let paths: BTreeSet<&str> = differing(before, after).collect();
     let is_code = |path: &&str| !path.starts_with(".runner/") && !is_held_back(path);
     let line = |path: &str| format!("{path}: {} to {}\n", id(before, path), id(after, path));
@@ -231,8 +234,8 @@ fn raw_id(message: &str) -> Option<&str> {
     message.lines().find_map(|line| line.strip_prefix("Runner-Raw: "))
 }
 
-fn changes(before: &Files, after: &Files) -> Vec<PathChange> {
-    let stored = |path: &str, files: &Files| {
+fn changes(before: &FileMap, after: &FileMap) -> Vec<PathChange> {
+    let stored = |path: &str, files: &FileMap| {
         let blob = files.get(path)?;
         let content = is_content_read(path.as_bytes()).then(|| Arc::clone(&blob.bytes));
         Some(PathEntry { mode: 0o100_644, id: blob.id.to_string(), content })
@@ -247,7 +250,7 @@ fn is_held_back(path: &str) -> bool {
 }
 
 /// Computes the id of a commit; otherwise equal commits differ in their time.
-pub(crate) fn commit_id(parent: Option<&str>, message: &str, files: &Files, at: usize) -> String {
+pub(crate) fn commit_id(parent: Option<&str>, message: &str, files: &FileMap, at: usize) -> String {
     let names = files.iter().flat_map(|(path, blob)| [path.as_bytes(), blob.id.as_bytes()]);
     let at = at.to_le_bytes();
     id(&[parent.unwrap_or_default().as_bytes(), message.as_bytes(), &at].into_iter().chain(names).collect::<Vec<_>>())

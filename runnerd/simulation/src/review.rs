@@ -8,19 +8,19 @@ use runner_core::prompt::ReviewMaterial;
 use runner_core::text::digest::Digest;
 use runner_core::verdict::SessionTask;
 
-use super::daemon::{Course, Lived};
-use super::loaded::Loaded;
-use super::mischief::{After, Found};
-use super::mistake::Mistake;
+use super::daemon::{SimulatedRun, StepResult};
+use super::loaded::LoadedState;
+use super::mischief::{AfterProcess, MischiefFinding};
+use super::mistake::PlantedMistake;
 use super::repository::{differing, patch};
 
-impl Course {
+impl SimulatedRun {
     /// Asks a reviewer, and reverts what it has changed.
-    pub(crate) fn review(&mut self, work: &WorkResult, is_cut: bool) -> Lived<IterationEvent> {
-        if self.live.scenery.is_some() {
+    pub(crate) fn review(&mut self, work: &WorkResult, is_cut: bool) -> StepResult<IterationEvent> {
+        if self.live.reviewed.is_some() {
             self.put_back_scenery(work)?;
         }
-        self.live.scenery = Some((self.repository.tip.clone(), self.repository.work.clone()));
+        self.live.reviewed = Some((self.repository.tip.clone(), self.repository.work.clone()));
         self.may_die()?;
         let loaded = self.loaded(&work.task)?;
         let prompt = self.review_prompt(&loaded, &work.task);
@@ -43,12 +43,12 @@ impl Course {
     }
 
     /// Returns the digest of the reviewer's prompt, if prompts are built.
-    fn review_prompt(&self, loaded: &Loaded, task: &SessionTask) -> Digest {
+    fn review_prompt(&self, loaded: &LoadedState, task: &SessionTask) -> Digest {
         if !self.habits.has_prompts {
             return Digest::compute(b"a reviewer's prompt");
         }
         let diff = match self.mistake {
-            Some(Mistake::ReviewOfNothing) => String::new(),
+            Some(PlantedMistake::ReviewOfNothing) => String::new(),
             _ => patch(&loaded.files, &self.repository.work),
         };
         let task = SessionTask { role: Role::Reviewer, ..task.clone() };
@@ -75,17 +75,17 @@ impl Course {
     }
 
     /// Reverts what a reviewer has changed.
-    pub(crate) fn look_after_review(&mut self, work: &WorkResult, end: ReviewEnd) -> Lived<IterationEvent> {
-        let Found { reverted, wrote, .. } = self.put_back_scenery(work)?;
+    pub(crate) fn look_after_review(&mut self, work: &WorkResult, end: ReviewEnd) -> StepResult<IterationEvent> {
+        let MischiefFinding { reverted, wrote, .. } = self.put_back_scenery(work)?;
         Ok(IterationEvent::ReviewEnded(ReviewEnd { reverted, wrote, ..end }))
     }
 
-    fn put_back_scenery(&mut self, work: &WorkResult) -> Lived<Found> {
-        let Some((tip, files)) = self.live.scenery.clone() else { return Ok(Found::default()) };
+    fn put_back_scenery(&mut self, work: &WorkResult) -> StepResult<MischiefFinding> {
+        let Some((tip, files)) = self.live.reviewed.clone() else { return Ok(MischiefFinding::default()) };
         let loaded = self.loaded(&work.task)?;
         let legal = self.legal_tree(&loaded, work);
         let text = Self::standing_tree(&loaded, legal.as_ref());
-        let after = After { phase: "review", iter: work.task.iter, tree: Some(&text) };
+        let after = AfterProcess { phase: "review", iter: work.task.iter, tree: Some(&text) };
         let mut found = self.live.found.get("review").cloned().unwrap_or_default();
         found.reverted.extend(self.wrong_files(&loaded, after).into_keys());
         let paths = differing(&files, &self.repository.work).filter(|path| !path.starts_with(".runner/"));

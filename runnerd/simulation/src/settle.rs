@@ -26,17 +26,17 @@ use runner_core::tree::validate;
 use runner_core::verdict::{SessionEnd, verdict_row};
 
 use super::approval::review_run;
-use super::daemon::{Course, Halt, Lived};
+use super::daemon::{DaemonHalt, SimulatedRun, StepResult};
 use super::definition::watched_from_start;
 use super::effects::named_tests;
-use super::loaded::{Loaded, config_text, goal_text, read_config};
+use super::loaded::{LoadedState, config_text, goal_text, read_config};
 use super::mischief;
-use super::mistake::Mistake;
+use super::mistake::PlantedMistake;
 use super::repository::differing;
 
-impl Course {
+impl SimulatedRun {
     /// Writes and commits the state that the outcome leads to; returns the commit, or `None` if nothing changed.
-    pub(crate) fn settle(&mut self, outcome: &IterationOutcome) -> Lived<Option<String>> {
+    pub(crate) fn settle(&mut self, outcome: &IterationOutcome) -> StepResult<Option<String>> {
         let task = &outcome.work.task;
         let loaded = self.loaded(task)?;
         let base = self.live.parent.get_or_insert_with(|| self.repository.tip.clone()).clone();
@@ -54,9 +54,10 @@ impl Course {
             elapsed_ms: outcome.elapsed_ms(),
             retry_usage: self.record.uncommitted.tried.clone(),
         };
-        let after = Mistake::change_after(self.mistake, transition::apply_outcome(&loaded, outcome, &facts), outcome);
+        let after =
+            PlantedMistake::change_after(self.mistake, transition::apply_outcome(&loaded, outcome, &facts), outcome);
         let is_same = |commit: &RunnerCommit| matches!(commit, RunnerCommit::Iteration(receipt) if receipt.iter == task.iter && receipt.from == task.from);
-        if self.mistake != Some(Mistake::ForgetCommit)
+        if self.mistake != Some(PlantedMistake::ForgetCommit)
             && let Some(commit) = self.find_existing(&base, is_same)
         {
             return Ok(Some(commit));
@@ -80,7 +81,7 @@ impl Course {
         commit.map(|commit| commit.id.clone())
     }
 
-    fn write(&mut self, after: &StateAfter) -> Lived<()> {
+    fn write(&mut self, after: &StateAfter) -> StepResult<()> {
         let mut files = vec![
             (layout::TREE, tree::canonical(&after.tree).into_bytes()),
             (layout::RUN_STATE, json::to_canonical_json(&after.run_state).into_bytes()),
@@ -102,10 +103,10 @@ impl Course {
     /// Saves the rejected tree as a blob under its own reference.
     fn keep_raw(&mut self, iter: u32) -> Option<String> {
         let text = self.agents_tree()?;
-        if self.mistake == Some(Mistake::KeepNoRaw) {
+        if self.mistake == Some(PlantedMistake::KeepNoRaw) {
             return None;
         }
-        let blob = super::repository::Blob::of(&text);
+        let blob = super::repository::StoredBlob::of(&text);
         let id = blob.id.to_string();
         self.repository.keep(&format!("refs/runner/raw/{iter:04}"), &id);
         self.repository.blobs.insert(id.clone(), blob);
@@ -114,7 +115,7 @@ impl Course {
 
     fn receipt(
         &self,
-        (loaded, prompt): (&Loaded, Option<Digest>),
+        (loaded, prompt): (&LoadedState, Option<Digest>),
         outcome: &IterationOutcome,
         (after, raw): (&StateAfter, Option<String>),
     ) -> Receipt {
@@ -175,8 +176,8 @@ impl Course {
     }
 
     /// The files of the guard's definition that differed from the accepted ones, before the guard or now.
-    fn guard_changed(&self, from: &Loaded, guard: Option<&GuardEnd>) -> NameList {
-        if self.mistake == Some(Mistake::AnnounceNothing) {
+    fn guard_changed(&self, from: &LoadedState, guard: Option<&GuardEnd>) -> NameList {
+        if self.mistake == Some(PlantedMistake::AnnounceNothing) {
             return NameList::default();
         }
         let now = self.departure(from);
@@ -195,7 +196,7 @@ impl Course {
     }
 
     /// Makes the start commit unless it exists.
-    pub(crate) fn start(&mut self) -> Lived<()> {
+    pub(crate) fn start(&mut self) -> StepResult<()> {
         let tip = self.tip();
         let is_named = tip.as_ref().is_ok_and(|loaded| loaded.run_state.run_id.as_deref() == Some(self.run));
         // A person may have made the state unreadable since then.
@@ -249,13 +250,13 @@ impl Course {
     }
 
     /// Runs the guard on the base and commits its result; false if the run cannot continue.
-    pub(crate) fn baseline(&mut self) -> Lived<bool> {
+    pub(crate) fn baseline(&mut self) -> StepResult<bool> {
         let Ok(loaded) = self.tip() else { return Ok(true) };
         if !loaded.is_baseline_due() {
             return Ok(true);
         }
         let text = tree::canonical(&loaded.tree);
-        let after = mischief::After { phase: "baseline", iter: 0, tree: Some(&text) };
+        let after = mischief::AfterProcess { phase: "baseline", iter: 0, tree: Some(&text) };
         self.live.found.clear();
         self.undo(&loaded, after)?;
         self.live.found.clear();
@@ -294,7 +295,7 @@ impl Course {
     }
 
     /// Resets counters and grants iterations; makes a separate commit if there is anything to change.
-    pub(crate) fn resume(&mut self, order: &ResumeOrder) -> Lived<()> {
+    pub(crate) fn resume(&mut self, order: &ResumeOrder) -> StepResult<()> {
         let from = order.from.clone().unwrap_or_default();
         if self.find_existing(&from, |commit| matches!(commit, RunnerCommit::Resume(_))).is_some() {
             return Ok(());
@@ -323,7 +324,7 @@ impl Course {
     }
 
     /// Commits people's requests, one commit each; drops requests that no longer apply.
-    pub(crate) fn commit_changes(&mut self) -> Lived<()> {
+    pub(crate) fn commit_changes(&mut self) -> StepResult<()> {
         while let Some((change, from)) = self.changes.first().cloned() {
             if from.is_none() {
                 self.changes[0].1 = Some(self.repository.tip.clone());
@@ -337,7 +338,7 @@ impl Course {
         Ok(())
     }
 
-    fn commit_change(&mut self, change: &ChangeRequest, from: &str) -> Lived<()> {
+    fn commit_change(&mut self, change: &ChangeRequest, from: &str) -> StepResult<()> {
         if self.repository.tip != from {
             // An earlier attempt made it.
             return Ok(());
@@ -360,7 +361,7 @@ impl Course {
         }
         self.repository.graft(&files, &compose_human(self.run, change.command(), &changed.summary));
         if validate::load(tree::canonical(&after.tree).as_bytes()).is_err() {
-            return Err(Halt::Broken(format!("P2: {change:?} made a tree that is not valid")));
+            return Err(DaemonHalt::Broken(format!("P2: {change:?} made a tree that is not valid")));
         }
         Ok(())
     }

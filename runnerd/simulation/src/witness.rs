@@ -17,22 +17,22 @@ use runner_core::tree;
 use runner_core::verdict::{SessionEndKind, SessionTask, Verdict};
 
 use super::definition::JUSTFILE;
-use super::loaded::Loaded;
-use super::repository::{Files, Repository, differing};
+use super::loaded::LoadedState;
+use super::repository::{FileMap, SimulatedRepository, differing};
 
 /// A node that a session claimed as done and a guard passed.
 #[derive(Debug, Clone)]
-pub(crate) struct Claim {
+pub(crate) struct TaskClaim {
     node: String,
-    files: Arc<Files>,
+    files: Arc<FileMap>,
 }
 
 /// Earlier observations: sessions of the same iteration, pending reviews, and the accepted justfile.
-type Known = (u32, Option<Claim>, Option<String>);
+type WitnessedIteration = (u32, Option<TaskClaim>, Option<String>);
 
 /// Observations of one iteration.
 #[derive(Debug, Default)]
-pub(crate) struct Witness {
+pub(crate) struct RunWitness {
     from: String,
     iter: u32,
     node: String,
@@ -44,7 +44,7 @@ pub(crate) struct Witness {
     found: Option<String>,
     /// What a person has decided about an earlier claim.
     word: Option<Decision>,
-    claim: Option<Claim>,
+    claim: Option<TaskClaim>,
     /// Whether code has changed since the claim.
     has_changed: bool,
     /// The agent's answer, once its session is over.
@@ -66,10 +66,15 @@ pub(crate) struct Witness {
     pub(crate) aside: BTreeSet<String>,
 }
 
-impl Witness {
+impl RunWitness {
     /// Starts with the task an iteration was opened for.
-    pub(crate) fn of(loaded: &Loaded, task: &SessionTask, (sessions, claim, accepted): Known) -> Self {
-        let is_code = |claim: &Claim| differing(&claim.files, &loaded.files).any(|path| !path.starts_with(".runner/"));
+    pub(crate) fn of(
+        loaded: &LoadedState,
+        task: &SessionTask,
+        (sessions, claim, accepted): WitnessedIteration,
+    ) -> Self {
+        let is_code =
+            |claim: &TaskClaim| differing(&claim.files, &loaded.files).any(|path| !path.starts_with(".runner/"));
         Self {
             accepted: accepted.filter(|_| loaded.policy.on_change != ChangePolicy::Report),
             word: task.decision.clone(),
@@ -92,7 +97,7 @@ impl Witness {
 
     /// Records what a process has left in the work tree and in its commits. What it removed itself does not count as
     /// lost.
-    pub(crate) fn saw(&mut self, repository: &Repository) {
+    pub(crate) fn saw(&mut self, repository: &SimulatedRepository) {
         self.left.clear();
         let from = &repository.commit(&self.from).files;
         self.theirs.extend(repository.since(&repository.tip, &self.from).map(|commit| commit.id.clone()));
@@ -104,7 +109,7 @@ impl Witness {
     }
 
     /// Records what a guard runs with.
-    pub(crate) fn guards_with(&mut self, work: &Files) {
+    pub(crate) fn guards_with(&mut self, work: &FileMap) {
         self.found = work.get(JUSTFILE).map(|blob| blob.id.to_string());
     }
 
@@ -117,8 +122,8 @@ impl Witness {
     /// Checks the outcome of an iteration; the error names the broken promise.
     pub(crate) fn check(
         &self,
-        repository: &Repository,
-        tip: &Loaded,
+        repository: &SimulatedRepository,
+        tip: &LoadedState,
         (verdict, commit): (&Verdict, Option<&str>),
     ) -> Result<(), String> {
         let holds = |holds: bool, broken: String| if holds { Ok(()) } else { Err(broken) };
@@ -147,7 +152,7 @@ impl Witness {
     }
 
     /// P7: one commit if anything changed, on top of the session's commits; otherwise none.
-    fn commits(&self, repository: &Repository, verdict: &Verdict, commit: Option<&str>) -> Result<(), String> {
+    fn commits(&self, repository: &SimulatedRepository, verdict: &Verdict, commit: Option<&str>) -> Result<(), String> {
         let is_receipt = |message: &str| matches!(RunnerCommit::parse(message), Ok(RunnerCommit::Iteration(receipt)) if receipt.from == self.from);
         // A commit by an agent may look like a receipt.
         let own = repository.since(&repository.tip, &self.from).filter(|commit| !self.theirs.contains(&commit.id));
@@ -168,7 +173,11 @@ impl Witness {
     }
 
     /// P7: everything the last process left is kept somewhere, except for files that are rewritten.
-    pub(crate) fn nothing_is_lost(&self, repository: &Repository, exempt_paths: &[&str]) -> Result<(), String> {
+    pub(crate) fn nothing_is_lost(
+        &self,
+        repository: &SimulatedRepository,
+        exempt_paths: &[&str],
+    ) -> Result<(), String> {
         let name = format!("/{:04}", self.iter);
         let lost = self.left.iter().find(|(blob, path)| {
             let is_kept = self.aside.contains(*blob) || repository.keeps(blob, &self.from, &name);
@@ -229,10 +238,10 @@ impl Witness {
     }
 
     /// Returns what is pending a person's review after this iteration.
-    pub(crate) fn claim(&self, repository: &Repository, verdict: &Verdict) -> Option<Claim> {
+    pub(crate) fn claim(&self, repository: &SimulatedRepository, verdict: &Verdict) -> Option<TaskClaim> {
         let is_claimed = self.last_end == Some(AnswerStatus::Done) && self.was_green();
         let files = || Arc::clone(&repository.head().files);
-        (*verdict == Verdict::Pending && is_claimed).then(|| Claim { node: self.node.clone(), files: files() })
+        (*verdict == Verdict::Pending && is_claimed).then(|| TaskClaim { node: self.node.clone(), files: files() })
     }
 
     /// P15: an attempt is charged for an answer, for a context that was too small, or by a person, and for nothing

@@ -7,22 +7,22 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use crate::kit::{Watched, agent};
+use crate::kit::{WatchedProcess, agent};
 
 /// A program without a shim.
-pub(crate) struct Bare {
+pub(crate) struct BareProgram {
     child: Child,
-    processes: Vec<Watched>,
+    processes: Vec<WatchedProcess>,
 }
 
-impl Bare {
+impl BareProgram {
     /// Starts it and waits until `count` processes are ready.
     pub(crate) fn start(call: &str, count: usize) -> Self {
         let argv = agent(call);
         let mut child =
             Command::new(&argv[0]).args(&argv[1..]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let processes = lines.filter_map(|line| Watched::from_line(&line.unwrap())).take(count).collect();
+        let processes = lines.filter_map(|line| WatchedProcess::from_line(&line.unwrap())).take(count).collect();
         Self { child, processes }
     }
 
@@ -40,7 +40,7 @@ impl Bare {
     }
 
     fn count_left(&self) -> usize {
-        let left: Vec<&Watched> = self.processes.iter().filter(|process| !process.is_dead()).collect();
+        let left: Vec<&WatchedProcess> = self.processes.iter().filter(|process| !process.is_dead()).collect();
         for process in &left {
             process.kill();
         }

@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use crate::kit::{Bench, PATIENCE, Running, Watched, agent, assert_all_dead, launcher, launcher_at};
+use crate::kit::{PATIENCE, RunningProgram, TestFolder, WatchedProcess, agent, assert_all_dead, launcher, launcher_at};
 
 /// What the stand-in does: see [`stand_in`].
 const WAY: &str = "PROCESS_TEST_WAY";
@@ -27,19 +27,19 @@ const FOLDER: &str = "PROCESS_TEST_FOLDER";
 const LEVEL: &str = "PROCESS_TEST_LEVEL";
 
 /// A second process that runs a program, and dies while doing so.
-pub(crate) struct Daemon {
+pub(crate) struct DyingDaemon {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
     /// The mark of its program, if it sets one.
     mark: Option<Mark>,
 }
 
-impl Daemon {
-    fn start(way: &str, call: &str, bench: &Bench) -> Self {
+impl DyingDaemon {
+    fn start(way: &str, call: &str, bench: &TestFolder) -> Self {
         Self::start_at(Containment::Walk, (way, call), bench)
     }
 
-    pub(crate) fn start_at(level: Containment, (way, call): (&str, &str), bench: &Bench) -> Self {
+    pub(crate) fn start_at(level: Containment, (way, call): (&str, &str), bench: &TestFolder) -> Self {
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["--exact", "daemon::stand_in", "--ignored", "--nocapture"])
             .envs([(WAY, way), (CALL, call), (LEVEL, level.as_str())])
@@ -51,11 +51,11 @@ impl Daemon {
         Self { child, lines, mark: (way != "bare").then(|| bench.mark()) }
     }
 
-    pub(crate) fn processes(&mut self, count: usize) -> Vec<Watched> {
+    pub(crate) fn processes(&mut self, count: usize) -> Vec<WatchedProcess> {
         let mark = self.mark.clone();
         let read = |line: String| match &mark {
-            Some(mark) => Watched::of_program(&line, mark),
-            None => Watched::from_line(&line),
+            Some(mark) => WatchedProcess::of_program(&line, mark),
+            None => WatchedProcess::from_line(&line),
         };
         self.lines.by_ref().filter_map(|line| read(line.unwrap())).take(count).collect()
     }
@@ -65,8 +65,8 @@ impl Daemon {
         self.lines.by_ref().find_map(|line| Some(line.unwrap().strip_prefix("SAYS ")?.to_owned())).unwrap()
     }
 
-    fn watch(&self) -> Watched {
-        Watched::open(self.child.id().try_into().unwrap())
+    fn watch(&self) -> WatchedProcess {
+        WatchedProcess::open(self.child.id().try_into().unwrap())
     }
 
     pub(crate) fn kill(mut self) {
@@ -82,7 +82,7 @@ impl Daemon {
 #[test]
 #[ignore = "stands in for the daemon when another test starts it"]
 fn stand_in() {
-    let bench = Bench::shared(env::var_os(FOLDER).unwrap().into());
+    let bench = TestFolder::shared(env::var_os(FOLDER).unwrap().into());
     let call = env::var(CALL).unwrap();
     match env::var(WAY).unwrap().as_str() {
         "bare" => {
@@ -92,20 +92,20 @@ fn stand_in() {
         "shim" => runtime().block_on(async {
             let level = env::var(LEVEL).unwrap().parse().unwrap();
             let launcher = launcher_at(level, &bench).await.expect("the machine offers it");
-            forward(Running::start_with(launcher, bench.agent(&call))).await;
+            forward(RunningProgram::start_with(launcher, bench.agent(&call))).await;
         }),
         "short budget" => {
             let mut spec = bench.agent(&call);
             // Enough time for the program to report its position on a busy machine.
             spec.limits.budget = Duration::from_secs(5);
             spec.limits.grace = Duration::ZERO;
-            runtime().block_on(async { forward(Running::start(spec)).await });
+            runtime().block_on(async { forward(RunningProgram::start(spec)).await });
         }
         "few descriptors" => runtime().block_on(with_few_descriptors(&bench)),
         "small files" => {
             shield_daemon().unwrap();
             setrlimit(Resource::RLIMIT_FSIZE, 4096, 4096).unwrap();
-            runtime().block_on(async { forward(Running::start(bench.agent(&call))).await });
+            runtime().block_on(async { forward(RunningProgram::start(bench.agent(&call))).await });
         }
         way => panic!("{way}"),
     }
@@ -120,7 +120,7 @@ fn say(line: &str) {
 }
 
 /// Forwards what a program prints and how it ends.
-async fn forward(mut running: Running) {
+async fn forward(mut running: RunningProgram) {
     while let Some(line) = running.lines.next().await {
         if line.starts_with("PID") {
             say(&line);
@@ -132,7 +132,7 @@ async fn forward(mut running: Running) {
 }
 
 /// Tries to start without a free descriptor, and again with some.
-async fn with_few_descriptors(bench: &Bench) {
+async fn with_few_descriptors(bench: &TestFolder) {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     let open = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
     let start = || async { run_program(&launcher(), bench.sh("exit 7"), &CancellationToken::new()).await };
@@ -144,21 +144,21 @@ async fn with_few_descriptors(bench: &Bench) {
 
 /// Kills the daemon when `count` processes are ready, and waits until they and the shim are dead.
 fn assert_death_of_daemon_ends_all(call: &str, count: usize) {
-    let bench = Bench::new();
-    let mut daemon = Daemon::start("shim", call, &bench);
+    let bench = TestFolder::new();
+    let mut daemon = DyingDaemon::start("shim", call, &bench);
     let mut processes = daemon.processes(count);
-    let shim = processes.iter().map(Watched::parent).find(|parent| parent.name() == "runnerd-shim");
+    let shim = processes.iter().map(WatchedProcess::parent).find(|parent| parent.name() == "runnerd-shim");
     processes.push(shim.expect("one of the processes is the leader, whose parent is the shim"));
     daemon.kill();
     for process in &processes {
         assert!(process.dies_within(PATIENCE), "{} is still alive", process.pid);
     }
 
-    let mut control = Daemon::start("bare", call, &bench);
+    let mut control = DyingDaemon::start("bare", call, &bench);
     let processes = control.processes(count);
     control.kill();
     assert!(processes.iter().any(|process| !process.is_dead()), "the control leaves nothing either");
-    processes.iter().for_each(Watched::kill);
+    processes.iter().for_each(WatchedProcess::kill);
 }
 
 #[test]
@@ -188,8 +188,8 @@ fn death_of_the_daemon_ends_what_is_stopped() {
 
 #[test]
 fn daemon_that_is_stopped_does_not_extend_the_budget() {
-    let bench = Bench::new();
-    let mut daemon = Daemon::start("short budget", "hides", &bench);
+    let bench = TestFolder::new();
+    let mut daemon = DyingDaemon::start("short budget", "hides", &bench);
     let processes = daemon.processes(2);
     daemon.watch().signal(Signal::STOP);
     for process in &processes {
@@ -202,10 +202,10 @@ fn daemon_that_is_stopped_does_not_extend_the_budget() {
 
 /// Kills daemon and shim, so that hidden processes survive, and searches for these.
 fn assert_search_finds(call: &str) {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
-    let bystander = Watched::open(child.id().try_into().unwrap());
-    let mut daemon = Daemon::start("shim", call, &bench);
+    let bystander = WatchedProcess::open(child.id().try_into().unwrap());
+    let mut daemon = DyingDaemon::start("shim", call, &bench);
     let processes = daemon.processes(2);
     let hidden = &processes[0];
     let leader = &processes[1];
@@ -237,8 +237,8 @@ fn survivor_of_an_earlier_life_is_found_though_it_hides_itself() {
 
 #[test]
 fn shim_of_an_earlier_life_that_is_stopped_is_ended_with_its_program() {
-    let bench = Bench::new();
-    let mut daemon = Daemon::start("shim", "hides scrub", &bench);
+    let bench = TestFolder::new();
+    let mut daemon = DyingDaemon::start("shim", "hides scrub", &bench);
     let mut processes = daemon.processes(2);
     let shim = processes[1].parent();
     shim.signal(Signal::STOP);
@@ -251,23 +251,23 @@ fn shim_of_an_earlier_life_that_is_stopped_is_ended_with_its_program() {
 
 #[test]
 fn search_without_an_earlier_life_finds_nothing() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let swept = end_survivors(&bench.mark(), &bench.path("lock"), PATIENCE).unwrap();
     assert_eq!(swept, SweepReport { ended: vec![] });
 }
 
 #[test]
 fn shortage_of_descriptors_is_an_obstacle_that_passes() {
-    let bench = Bench::new();
-    let mut daemon = Daemon::start("few descriptors", "", &bench);
+    let bench = TestFolder::new();
+    let mut daemon = DyingDaemon::start("few descriptors", "", &bench);
     assert_eq!(daemon.says(), "refused: true, then: Exited(7)");
     daemon.end();
 }
 
 #[test]
 fn log_that_may_not_grow_is_reported_and_holds_nothing_up() {
-    let bench = Bench::new();
-    let mut daemon = Daemon::start("small files", "floods 4 1", &bench);
+    let bench = TestFolder::new();
+    let mut daemon = DyingDaemon::start("small files", "floods 4 1", &bench);
     assert_eq!(daemon.says(), "Exited(0) Some(FileTooLarge) 4096");
     daemon.end();
 }

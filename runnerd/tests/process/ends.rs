@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use runner_process::{ProgramEnd, StopPolicy};
 
-use crate::kit::{Asked, Bench, PATIENCE, Running, run_to_end};
+use crate::kit::{AnswerProbe, PATIENCE, RunningProgram, TestFolder, run_to_end};
 
 #[tokio::test]
 async fn exit_code_is_reported() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let report = run_to_end(bench.sh("echo out; echo err >&2; exit 3")).await;
     assert_eq!((report.end, report.survivors), (ProgramEnd::Exited(3), 0));
     assert_eq!(bench.log(), "out\nerr\n");
@@ -16,7 +16,7 @@ async fn exit_code_is_reported() {
 
 #[tokio::test]
 async fn signal_is_not_taken_for_an_exit_code() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     assert_eq!(run_to_end(bench.sh("kill -SEGV $$")).await.end, ProgramEnd::Signaled(11));
     assert_eq!(run_to_end(bench.sh("kill -40 $$")).await.end, ProgramEnd::Signaled(40));
     assert_eq!(run_to_end(bench.sh("exit 139")).await.end, ProgramEnd::Exited(139));
@@ -24,7 +24,7 @@ async fn signal_is_not_taken_for_an_exit_code() {
 
 #[tokio::test]
 async fn budget_ends_a_program_that_ignores_sigterm() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let mut spec = bench.agent("ignores-term");
     spec.limits.budget = Duration::from_secs(1);
     spec.limits.grace = Duration::from_millis(300);
@@ -37,7 +37,7 @@ async fn budget_ends_a_program_that_ignores_sigterm() {
 
 #[tokio::test]
 async fn grace_beyond_the_budget_leaves_time_to_work() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let mut spec = bench.sh("sleep 0.1; exit 6");
     spec.limits.budget = Duration::from_secs(10);
     spec.limits.grace = Duration::from_secs(100);
@@ -46,8 +46,8 @@ async fn grace_beyond_the_budget_leaves_time_to_work() {
 
 #[tokio::test]
 async fn clean_up_within_the_grace_is_completed() {
-    let bench = Bench::new();
-    let mut running = Running::start(bench.patient("slow-term 0.3"));
+    let bench = TestFolder::new();
+    let mut running = RunningProgram::start(bench.patient("slow-term 0.3"));
     running.lines.processes(1).await;
     running.stop.cancel();
     assert_eq!(running.report().await.end, ProgramEnd::Stopped);
@@ -56,10 +56,10 @@ async fn clean_up_within_the_grace_is_completed() {
 
 #[tokio::test]
 async fn clean_up_beyond_the_grace_is_cut_off() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let mut spec = bench.agent("slow-term 100");
     spec.limits.grace = Duration::from_millis(200);
-    let mut running = Running::start(spec);
+    let mut running = RunningProgram::start(spec);
     running.lines.processes(1).await;
     running.stop.cancel();
     assert_eq!(running.report().await.end, ProgramEnd::Stopped);
@@ -68,8 +68,8 @@ async fn clean_up_beyond_the_grace_is_cut_off() {
 
 #[tokio::test]
 async fn every_process_is_asked_once_to_end() {
-    let bench = Bench::new();
-    let mut running = Running::start(bench.patient("counts-term"));
+    let bench = TestFolder::new();
+    let mut running = RunningProgram::start(bench.patient("counts-term"));
     running.lines.processes(2).await;
     running.stop.cancel();
     running.report().await;
@@ -78,8 +78,8 @@ async fn every_process_is_asked_once_to_end() {
 
 #[tokio::test]
 async fn stop_before_the_start_runs_nothing() {
-    let bench = Bench::new();
-    let running = Running::start(bench.sh("touch ran"));
+    let bench = TestFolder::new();
+    let running = RunningProgram::start(bench.sh("touch ran"));
     running.stop.cancel();
     assert_eq!(running.report().await.end, ProgramEnd::Stopped);
     assert!(!bench.path("ran").exists());
@@ -87,7 +87,7 @@ async fn stop_before_the_start_runs_nothing() {
 
 #[tokio::test]
 async fn silence_ends_a_program() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let mut spec = bench.sh("echo one; sleep 1000");
     // It must start within this time.
     spec.limits.idle = Some(Duration::from_secs(4));
@@ -97,7 +97,7 @@ async fn silence_ends_a_program() {
 
 #[tokio::test]
 async fn program_that_prints_is_not_silent() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     // Longer than the silence limit, but never silent for long, even on a busy machine.
     let mut spec = bench.sh("for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 0.5; done");
     spec.limits.idle = Some(Duration::from_secs(4));
@@ -106,10 +106,10 @@ async fn program_that_prints_is_not_silent() {
 
 #[tokio::test]
 async fn program_that_stays_after_its_answer_is_ended() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let mut spec = bench.sh("touch answer; sleep 1000");
     let answer = bench.path("answer");
-    spec.follower = Some(Box::new(Asked(move || answer.exists())));
+    spec.follower = Some(Box::new(AnswerProbe(move || answer.exists())));
     let report = run_to_end(spec).await;
     assert_eq!(report.end, ProgramEnd::Lingered);
     assert!(report.elapsed >= Duration::from_secs(10), "{:?}", report.elapsed);
@@ -117,21 +117,21 @@ async fn program_that_stays_after_its_answer_is_ended() {
 
 #[tokio::test]
 async fn program_that_answers_and_ends_has_ended_by_itself() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let mut spec = bench.sh("sleep 0.1");
-    spec.follower = Some(Box::new(Asked(|| true)));
+    spec.follower = Some(Box::new(AnswerProbe(|| true)));
     assert_eq!(run_to_end(spec).await.end, ProgramEnd::Exited(0));
 }
 
 #[tokio::test]
 async fn interrupt_reaches_the_program_alone_and_what_it_leaves_is_killed() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let mut spec =
         bench.sh("trap 'echo told; exit 7' INT\n(trap 'echo child told' INT TERM; sleep 1000) &\necho ready; wait");
     spec.stop_policy = StopPolicy::Interrupt;
     // Processes that were not asked to end are not waited for.
     spec.limits.grace = PATIENCE * 4;
-    let mut running = Running::start(spec);
+    let mut running = RunningProgram::start(spec);
     assert_eq!(running.lines.next().await.as_deref(), Some("ready"));
     running.stop.cancel();
     let report = running.report().await;

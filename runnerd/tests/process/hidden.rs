@@ -15,7 +15,7 @@ use runner_process::{ProbeOptions, ProgramEnd, SpawnError, probe_host, run_progr
 use runner_testkit::invariants::print_figure;
 use tokio_util::sync::CancellationToken;
 
-use crate::kit::{Bench, Running, launcher};
+use crate::kit::{RunningProgram, TestFolder, launcher};
 
 /// An ordinary user, for tests run as root.
 const USER: u32 = 65534;
@@ -53,18 +53,18 @@ const ATTEMPTS: &[&str] = &[
     "unshare -Urm mv @/state @/moved",
 ];
 
-fn script(bench: &Bench) -> String {
+fn script(bench: &TestFolder) -> String {
     let folder = bench.folder().to_str().unwrap();
     let tries: Vec<String> = ATTEMPTS.iter().map(|attempt| format!("({attempt}) 2>&1")).collect();
     format!("{}\necho DONE", tries.join("\n")).replace('@', folder)
 }
 
-fn private(bench: &Bench) -> PathBuf {
+fn private(bench: &TestFolder) -> PathBuf {
     bench.path("state/private")
 }
 
 /// A state folder with a key, and a folder to work in beside it.
-fn furnish(bench: &Bench) {
+fn furnish(bench: &TestFolder) {
     for folder in ["state/private/live", "work"] {
         fs::create_dir_all(bench.path(folder)).unwrap();
     }
@@ -72,7 +72,7 @@ fn furnish(bench: &Bench) {
 }
 
 /// Runs a program that makes every attempt at a level; returns its output, or `None` if the level is not available.
-async fn tried_at(level: Containment, bench: &Bench) -> Option<String> {
+async fn tried_at(level: Containment, bench: &TestFolder) -> Option<String> {
     let launcher = launcher().with_hidden_folder(private(bench).canonicalize().unwrap());
     let owner = bench.folder().to_str().unwrap();
     let offer = probe_host(&launcher, ProbeOptions { strongest: level, owner, folder: bench.folder() }).await;
@@ -80,14 +80,14 @@ async fn tried_at(level: Containment, bench: &Bench) -> Option<String> {
         return None;
     }
     let spec = runner_process::ProgramSpec { cwd: bench.path("work"), ..bench.sh(&script(bench)) };
-    let report = Running::start_with(launcher.with_capabilities(offer), spec).report().await;
+    let report = RunningProgram::start_with(launcher.with_capabilities(offer), spec).report().await;
     assert_eq!((report.end, report.containment), (ProgramEnd::Exited(0), level));
     let printed = bench.log();
     assert!(printed.ends_with("DONE\n"), "{printed}");
     Some(printed)
 }
 
-fn assert_untouched(bench: &Bench) {
+fn assert_untouched(bench: &TestFolder) {
     assert_eq!(fs::read_to_string(private(bench).join("key")).unwrap(), SECRET);
     let mut names: Vec<_> = fs::read_dir(private(bench)).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
@@ -96,7 +96,7 @@ fn assert_untouched(bench: &Bench) {
 
 #[test]
 fn program_of_an_ordinary_user_in_a_namespace_neither_sees_nor_changes_the_private_folder() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     furnish(&bench);
     let status = stand_in_for(&bench).status().unwrap();
     assert!(status.success(), "{status}");
@@ -104,7 +104,7 @@ fn program_of_an_ordinary_user_in_a_namespace_neither_sees_nor_changes_the_priva
 }
 
 /// Starts this test's own binary again as an ordinary user, who then owns the folder.
-fn stand_in_for(bench: &Bench) -> Command {
+fn stand_in_for(bench: &TestFolder) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "hidden::stand_in", "--ignored", "--nocapture"]).env(FOLDER, bench.folder());
     if geteuid().is_root() {
@@ -126,7 +126,7 @@ fn give_to_user(path: &Path) {
 #[tokio::test]
 #[ignore = "stands in for an ordinary user when another test starts it"]
 async fn stand_in() {
-    let bench = Bench::shared(env::var_os(FOLDER).unwrap().into());
+    let bench = TestFolder::shared(env::var_os(FOLDER).unwrap().into());
     match tried_at(Containment::Pidns, &bench).await {
         Some(printed) => assert!(!printed.contains(SECRET), "{printed}"),
         None => print_figure("pidns is not offered to ordinary users here"),
@@ -136,7 +136,7 @@ async fn stand_in() {
 /// Without this test, the others could pass without an attempt having been made.
 #[tokio::test]
 async fn program_without_a_namespace_reads_the_private_folder() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     furnish(&bench);
     let printed = tried_at(Containment::Walk, &bench).await.unwrap();
     assert!(printed.contains(SECRET), "{printed}");
@@ -144,7 +144,7 @@ async fn program_without_a_namespace_reads_the_private_folder() {
 
 #[tokio::test]
 async fn folder_in_the_place_of_the_one_that_was_named_is_not_taken_for_it() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     furnish(&bench);
     let launcher = launcher().with_hidden_folder(private(&bench));
     launcher.check_hidden_folder().unwrap();
@@ -159,7 +159,7 @@ async fn folder_in_the_place_of_the_one_that_was_named_is_not_taken_for_it() {
 
 #[tokio::test]
 async fn level_at_which_the_folder_cannot_be_hidden_is_not_offered() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let launcher = launcher().with_hidden_folder(bench.path("gone"));
     let owner = bench.folder().to_str().unwrap();
     let offer =
@@ -171,7 +171,7 @@ async fn level_at_which_the_folder_cannot_be_hidden_is_not_offered() {
 
 #[tokio::test]
 async fn program_is_not_started_while_the_folder_is_gone() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     furnish(&bench);
     let launcher = launcher().with_hidden_folder(private(&bench));
     fs::remove_dir_all(private(&bench)).unwrap();

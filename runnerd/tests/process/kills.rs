@@ -9,14 +9,14 @@ use std::{
 use runner_process::ProgramEnd;
 
 use crate::{
-    bare::Bare,
-    kit::{Bench, PATIENCE, Running, assert_all_dead, run_to_end},
+    bare::BareProgram,
+    kit::{PATIENCE, RunningProgram, TestFolder, assert_all_dead, run_to_end},
 };
 
 /// Stops a program when `count` of its processes are ready, and asserts that all are dead when the report arrives.
 async fn assert_stop_ends_all(call: &str, count: usize) {
-    let bench = Bench::new();
-    let mut running = Running::start(bench.agent(call));
+    let bench = TestFolder::new();
+    let mut running = RunningProgram::start(bench.agent(call));
     let processes = running.lines.processes(count).await;
     running.stop.cancel();
     let report = running.report().await;
@@ -27,8 +27,8 @@ async fn assert_stop_ends_all(call: &str, count: usize) {
 
 /// Lets a program exit, and asserts that the process it left is dead when the report arrives.
 async fn assert_end_ends_all(call: &str) {
-    let bench = Bench::new();
-    let mut running = Running::start(bench.agent(call));
+    let bench = TestFolder::new();
+    let mut running = RunningProgram::start(bench.agent(call));
     let processes = running.lines.processes(1).await;
     let report = running.report().await;
     assert_all_dead(&processes);
@@ -43,59 +43,59 @@ async fn program_that_ignores_sigterm_is_killed_after_the_grace() {
 #[tokio::test]
 async fn survivor_of_a_double_fork_is_ended() {
     assert_end_ends_all("daemonizes").await;
-    assert_eq!(Bare::start("daemonizes", 1).left_after_end(), 1);
+    assert_eq!(BareProgram::start("daemonizes", 1).left_after_end(), 1);
 }
 
 #[tokio::test]
 async fn survivor_without_an_environment_is_ended() {
     assert_end_ends_all("daemonizes scrub").await;
-    assert_eq!(Bare::start("daemonizes scrub", 1).left_after_end(), 1);
+    assert_eq!(BareProgram::start("daemonizes scrub", 1).left_after_end(), 1);
 }
 
 #[tokio::test]
 async fn survivor_that_hides_itself_is_ended() {
     assert_end_ends_all("daemonizes nondump").await;
-    assert_eq!(Bare::start("daemonizes nondump", 1).left_after_end(), 1);
+    assert_eq!(BareProgram::start("daemonizes nondump", 1).left_after_end(), 1);
 }
 
 #[tokio::test]
 async fn survivor_that_holds_the_output_is_ended() {
     assert_end_ends_all("daemonizes keepfds").await;
-    assert_eq!(Bare::start("daemonizes keepfds", 1).left_after_end(), 1);
+    assert_eq!(BareProgram::start("daemonizes keepfds", 1).left_after_end(), 1);
 }
 
 #[tokio::test]
 async fn daemon_beside_a_program_that_is_stopped_is_ended() {
     assert_stop_ends_all("hides scrub nondump", 2).await;
-    assert_eq!(Bare::start("hides scrub", 2).left_after_kill(), 1);
+    assert_eq!(BareProgram::start("hides scrub", 2).left_after_kill(), 1);
 }
 
 #[tokio::test]
 async fn processes_in_groups_of_their_own_are_ended() {
     assert_stop_ends_all("own-groups", 6).await;
-    assert_eq!(Bare::start("own-groups", 6).left_after_kill(), 5);
+    assert_eq!(BareProgram::start("own-groups", 6).left_after_kill(), 5);
 }
 
 #[tokio::test]
 async fn orphans_of_a_nested_subreaper_are_ended() {
     assert_stop_ends_all("nested-subreaper", 3).await;
-    assert_eq!(Bare::start("nested-subreaper", 3).left_after_kill(), 2);
+    assert_eq!(BareProgram::start("nested-subreaper", 3).left_after_kill(), 2);
 }
 
 #[tokio::test]
 async fn stopped_process_is_woken_to_be_ended() {
     assert_stop_ends_all("stopped", 2).await;
-    assert_eq!(Bare::start("stopped", 2).left_after_kill(), 1);
+    assert_eq!(BareProgram::start("stopped", 2).left_after_kill(), 1);
 }
 
 #[tokio::test]
 async fn processes_that_replace_themselves_all_the_time_are_ended() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let (path, call) = comet(&bench);
     let all_hold = File::create(&path).unwrap();
     let mut spec = bench.agent(&call);
     spec.limits.grace = Duration::from_millis(100);
-    let mut running = Running::start(spec);
+    let mut running = RunningProgram::start(spec);
     running.lines.processes(1).await;
     running.stop.cancel();
     let report = running.report().await;
@@ -106,16 +106,16 @@ async fn processes_that_replace_themselves_all_the_time_are_ended() {
 
 #[test]
 fn processes_that_replace_themselves_all_the_time_survive_a_lesser_kill() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let (path, call) = comet(&bench);
     let all_hold = File::create(&path).unwrap();
-    Bare::start(&call, 1).left_after_kill();
+    BareProgram::start(&call, 1).left_after_kill();
     assert!(all_hold.try_lock().is_err(), "the control leaves nothing either");
     fs::remove_file(&path).unwrap();
     all_hold.lock().unwrap();
 }
 
-fn comet(bench: &Bench) -> (PathBuf, String) {
+fn comet(bench: &TestFolder) -> (PathBuf, String) {
     let path = bench.path("comet");
     let call = format!("comet 20 {}", path.display());
     (path, call)
@@ -123,8 +123,8 @@ fn comet(bench: &Bench) -> (PathBuf, String) {
 
 #[tokio::test]
 async fn dropping_the_run_kills() {
-    let bench = Bench::new();
-    let mut running = Running::start(bench.agent("hides scrub"));
+    let bench = TestFolder::new();
+    let mut running = RunningProgram::start(bench.agent("hides scrub"));
     let processes = running.lines.processes(2).await;
     running.abort().await;
     for process in &processes {
@@ -134,23 +134,23 @@ async fn dropping_the_run_kills() {
 
 #[tokio::test]
 async fn shim_that_is_killed_leaves_nothing() {
-    let bench = Bench::new();
-    let mut running = Running::start(bench.agent("kills-shim scrub"));
+    let bench = TestFolder::new();
+    let mut running = RunningProgram::start(bench.agent("kills-shim scrub"));
     let processes = running.lines.processes(2).await;
     let report = running.report().await;
     assert_all_dead(&processes);
     assert_eq!(report.end, ProgramEnd::SupervisorLost);
-    assert_eq!(Bare::start("hides scrub", 2).left_after_kill(), 1);
+    assert_eq!(BareProgram::start("hides scrub", 2).left_after_kill(), 1);
 }
 
 #[tokio::test]
 async fn shim_that_is_stopped_does_not_extend_the_budget() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let mut spec = bench.agent("stops-shim");
     // It must start within this time, next to processes that keep the machine busy.
     spec.limits.budget = Duration::from_secs(4);
     spec.limits.grace = Duration::ZERO;
-    let mut running = Running::start(spec);
+    let mut running = RunningProgram::start(spec);
     let processes = running.lines.processes(2).await;
     let report = running.report().await;
     assert_all_dead(&processes);
@@ -159,7 +159,7 @@ async fn shim_that_is_stopped_does_not_extend_the_budget() {
 
 #[tokio::test]
 async fn background_job_of_a_shell_is_ended_with_it() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let report = run_to_end(bench.sh("sleep 1000 & exit 4")).await;
     assert_eq!((report.end, report.survivors), (ProgramEnd::Exited(4), 1));
 }

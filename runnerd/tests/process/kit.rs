@@ -25,12 +25,12 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A folder that is removed with its files on drop.
-pub(crate) struct Bench {
+pub(crate) struct TestFolder {
     path: PathBuf,
     _owned: Option<ScratchDir>,
 }
 
-impl Bench {
+impl TestFolder {
     pub(crate) fn new() -> Self {
         let folder = ScratchDir::new();
         Self { path: folder.path().to_owned(), _owned: Some(folder) }
@@ -104,16 +104,16 @@ pub(crate) fn launcher() -> Launcher {
 }
 
 /// Returns a launcher that reaches exactly this level, if the machine offers it.
-pub(crate) async fn launcher_at(level: Containment, bench: &Bench) -> Option<Launcher> {
+pub(crate) async fn launcher_at(level: Containment, bench: &TestFolder) -> Option<Launcher> {
     let owner = bench.folder().to_str().unwrap();
     let offer = probe_host(&launcher(), ProbeOptions { strongest: level, owner, folder: bench.folder() }).await;
     (offer.level() == level).then(|| launcher().with_capabilities(offer))
 }
 
 /// Receives nothing; reports whether the answer has arrived.
-pub(crate) struct Asked<F>(pub(crate) F);
+pub(crate) struct AnswerProbe<F>(pub(crate) F);
 
-impl<F: Fn() -> bool + Send + Sync> OutputFollower for Asked<F> {
+impl<F: Fn() -> bool + Send + Sync> OutputFollower for AnswerProbe<F> {
     fn on_output(&mut self, _stream: OutputStream, _bytes: &[u8]) {}
 
     fn has_answered(&mut self) -> bool {
@@ -123,17 +123,17 @@ impl<F: Fn() -> bool + Send + Sync> OutputFollower for Asked<F> {
 
 /// Runs the program to its end, which must come in time for the test.
 pub(crate) async fn run_to_end(spec: ProgramSpec<'static>) -> ProgramReport {
-    Running::start(spec).report().await
+    RunningProgram::start(spec).report().await
 }
 
 /// A running program.
-pub(crate) struct Running {
+pub(crate) struct RunningProgram {
     task: JoinHandle<Result<ProgramReport, SpawnError>>,
-    pub(crate) lines: Lines,
+    pub(crate) lines: OutputLines,
     pub(crate) stop: CancellationToken,
 }
 
-impl Running {
+impl RunningProgram {
     pub(crate) fn start(spec: ProgramSpec<'static>) -> Self {
         Self::start_with(launcher(), spec)
     }
@@ -145,7 +145,7 @@ impl Running {
         let token = stop.clone();
         let mark = spec.mark.clone();
         let task = tokio::spawn(async move { run_program(&launcher, spec, &token).await });
-        Self { task, lines: Lines { output, rest: Vec::new(), mark }, stop }
+        Self { task, lines: OutputLines { output, rest: Vec::new(), mark }, stop }
     }
 
     /// Drops the future while the program runs.
@@ -160,13 +160,13 @@ impl Running {
 }
 
 /// What a program prints, as it prints it.
-pub(crate) struct Lines {
+pub(crate) struct OutputLines {
     output: mpsc::Receiver<OutputPiece>,
     rest: Vec<u8>,
     mark: Mark,
 }
 
-impl Lines {
+impl OutputLines {
     /// Waits for the next line; `None` when the program is over.
     pub(crate) async fn next(&mut self) -> Option<String> {
         loop {
@@ -180,24 +180,24 @@ impl Lines {
     }
 
     /// Waits until `count` processes are ready.
-    pub(crate) async fn processes(&mut self, count: usize) -> Vec<Watched> {
+    pub(crate) async fn processes(&mut self, count: usize) -> Vec<WatchedProcess> {
         let mut found = Vec::new();
         while found.len() < count {
             let line = self.next().await.expect("the program prints its processes");
-            found.extend(Watched::of_program(&line, &self.mark));
+            found.extend(WatchedProcess::of_program(&line, &self.mark));
         }
         found
     }
 }
 
 /// A process observed from outside through a pidfd: neither by its mark nor by a walk.
-pub(crate) struct Watched {
+pub(crate) struct WatchedProcess {
     pub(crate) pid: i32,
     /// `None`: it was dead before it could be observed.
     fd: Option<OwnedFd>,
 }
 
-impl Watched {
+impl WatchedProcess {
     pub(crate) fn open(pid: i32) -> Self {
         Self { pid, fd: pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()).ok() }
     }
@@ -281,7 +281,7 @@ fn number_inside(pid: i32) -> Option<i32> {
     status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_whitespace().last()?.parse().ok()
 }
 
-impl Drop for Watched {
+impl Drop for WatchedProcess {
     /// A failing test must not leave processes behind either.
     fn drop(&mut self) {
         if thread::panicking() {
@@ -291,7 +291,7 @@ impl Drop for Watched {
 }
 
 /// Asserts that none of them is alive now.
-pub(crate) fn assert_all_dead(processes: &[Watched]) {
+pub(crate) fn assert_all_dead(processes: &[WatchedProcess]) {
     let alive: Vec<i32> = processes.iter().filter(|process| !process.is_dead()).map(|process| process.pid).collect();
     assert!(alive.is_empty(), "still alive: {alive:?}");
 }

@@ -15,21 +15,21 @@ use runner_testkit::invariants::print_figure;
 use rustix::process::Signal;
 
 use crate::{
-    bare::Bare,
-    daemon::Daemon,
-    kit::{Bench, PATIENCE, Running, Watched, assert_all_dead, launcher, launcher_at},
+    bare::BareProgram,
+    daemon::DyingDaemon,
+    kit::{PATIENCE, RunningProgram, TestFolder, WatchedProcess, assert_all_dead, launcher, launcher_at},
 };
 
 /// A program of `agent.py`, and how many of its processes a test waits for. The leader is the last of them.
 #[derive(Clone, Copy)]
-struct Case {
+struct LevelCase {
     call: &'static str,
     count: usize,
 }
 
-impl Case {
+impl LevelCase {
     /// `@` is replaced by the folder of the test.
-    fn call(self, bench: &Bench) -> String {
+    fn call(self, bench: &TestFolder) -> String {
         // All processes of a comet share a lock on this file.
         File::create(bench.path("comet")).unwrap();
         self.call.replace('@', bench.folder().to_str().unwrap())
@@ -39,9 +39,9 @@ impl Case {
 macro_rules! cases {
     ($($name:ident: $call:literal, $count:literal;)+) => { $(
         mod $name {
-            use super::Case;
+            use super::LevelCase;
 
-            pub(super) const CASE: Case = Case { call: $call, count: $count };
+            pub(super) const CASE: LevelCase = LevelCase { call: $call, count: $count };
 
             #[tokio::test]
             async fn does_not_outlive_the_end_of_its_leader() {
@@ -109,18 +109,18 @@ mod slow {
 }
 
 /// A program that is ready, at one level.
-struct Ready {
-    bench: Bench,
+struct ReadyProgram {
+    bench: TestFolder,
     level: Containment,
-    running: Running,
-    processes: Vec<Watched>,
+    running: RunningProgram,
+    processes: Vec<WatchedProcess>,
     group: Option<PathBuf>,
 }
 
 /// Starts a program at each available level and calls `with` when it is ready. Runs in parallel, except for a program
 /// that keeps the machine busy.
-async fn at_each_level(case: Case, how: How, with: impl AsyncFn(Ready)) {
-    let at = async |level| match Ready::start(case, how, level).await {
+async fn at_each_level(case: LevelCase, how: LaunchOptions, with: impl AsyncFn(ReadyProgram)) {
+    let at = async |level| match ReadyProgram::start(case, how, level).await {
         Some(ready) => with(ready).await,
         None => print_figure(&format!("{level} is not offered here")),
     };
@@ -137,7 +137,7 @@ async fn at_each_level(case: Case, how: How, with: impl AsyncFn(Ready)) {
 
 /// How a program is started.
 #[derive(Clone, Copy)]
-struct How {
+struct LaunchOptions {
     /// Whether its leader exits when told to.
     ends: bool,
     budget: Duration,
@@ -145,19 +145,19 @@ struct How {
 
 /// Enough time to get ready on a busy machine.
 const BUDGET: Duration = Duration::from_secs(6);
-const STAYS: How = How { ends: false, budget: Duration::from_secs(200) };
+const STAYS: LaunchOptions = LaunchOptions { ends: false, budget: Duration::from_secs(200) };
 
-impl Ready {
+impl ReadyProgram {
     /// Starts a program at a level; `None` if the machine does not offer the level.
-    async fn start(case: Case, how: How, level: Containment) -> Option<Self> {
-        let bench = Bench::new();
+    async fn start(case: LevelCase, how: LaunchOptions, level: Containment) -> Option<Self> {
+        let bench = TestFolder::new();
         let launcher = launcher_at(level, &bench).await?;
         mkfifo(&bench.path("gate"), Mode::S_IRWXU).unwrap();
         let prefix = if how.ends { "ends " } else { "" };
         let mut spec = bench.agent(&format!("{prefix}{}", case.call(&bench)));
         spec.limits.grace = Duration::ZERO;
         spec.limits.budget = how.budget;
-        let mut running = Running::start_with(launcher, spec);
+        let mut running = RunningProgram::start_with(launcher, spec);
         let processes = running.lines.processes(case.count).await;
         assert!(processes.iter().all(|process| !process.is_dead()), "a process is dead before its end");
         let (held, group) = processes.last().unwrap().held();
@@ -166,7 +166,7 @@ impl Ready {
     }
 
     /// Waits for the report, and asserts that everything is gone.
-    async fn assert_over(self, case: Case, what: &str) -> ProgramReport {
+    async fn assert_over(self, case: LevelCase, what: &str) -> ProgramReport {
         let began = since_boot();
         let report = self.running.report().await;
         print_figure(&format!(
@@ -183,13 +183,13 @@ impl Ready {
     }
 }
 
-fn assert_nothing_left(bench: &Bench, group: Option<&PathBuf>) {
+fn assert_nothing_left(bench: &TestFolder, group: Option<&PathBuf>) {
     assert!(File::open(bench.path("comet")).unwrap().try_lock().is_ok(), "a process still holds the lock");
     assert!(group.is_none_or(|group| !group.exists()), "the control group is still there");
 }
 
-async fn assert_end_ends_all(case: Case) {
-    at_each_level(case, How { ends: true, ..STAYS }, async |ready| {
+async fn assert_end_ends_all(case: LevelCase) {
+    at_each_level(case, LaunchOptions { ends: true, ..STAYS }, async |ready| {
         let gate = ready.bench.path("gate");
         tokio::task::spawn_blocking(|| drop(OpenOptions::new().write(true).open(gate).unwrap())).await.unwrap();
         assert_eq!(ready.assert_over(case, "end").await.end, ProgramEnd::Exited(0));
@@ -197,7 +197,7 @@ async fn assert_end_ends_all(case: Case) {
     .await;
 }
 
-async fn assert_stop_ends_all(case: Case) {
+async fn assert_stop_ends_all(case: LevelCase) {
     at_each_level(case, STAYS, async |ready| {
         ready.running.stop.cancel();
         let report = ready.assert_over(case, "stop").await;
@@ -206,8 +206,8 @@ async fn assert_stop_ends_all(case: Case) {
     .await;
 }
 
-async fn assert_budget_ends_all(case: Case) {
-    at_each_level(case, How { budget: BUDGET, ..STAYS }, async |ready| {
+async fn assert_budget_ends_all(case: LevelCase) {
+    at_each_level(case, LaunchOptions { budget: BUDGET, ..STAYS }, async |ready| {
         let report = ready.assert_over(case, "budget").await;
         assert_eq!(report.end, ProgramEnd::TimedOut);
         assert!(report.elapsed < BUDGET + Duration::from_secs(5), "{:?}", report.elapsed);
@@ -215,13 +215,13 @@ async fn assert_budget_ends_all(case: Case) {
     .await;
 }
 
-async fn assert_death_of_daemon_ends_all(case: Case) {
+async fn assert_death_of_daemon_ends_all(case: LevelCase) {
     for level in Containment::ALL.iter().copied() {
-        let bench = Bench::new();
+        let bench = TestFolder::new();
         if launcher_at(level, &bench).await.is_none() {
             continue;
         }
-        let mut daemon = Daemon::start_at(level, ("shim", &case.call(&bench)), &bench);
+        let mut daemon = DyingDaemon::start_at(level, ("shim", &case.call(&bench)), &bench);
         let mut processes = daemon.processes(case.count);
         let (held, group) = processes.last().unwrap().held();
         assert_eq!(held, level, "the level is not in force");
@@ -240,9 +240,9 @@ async fn assert_death_of_daemon_ends_all(case: Case) {
     }
 }
 
-fn assert_control_leaks(case: Case) {
-    let bench = Bench::new();
-    let left = Bare::start(&case.call(&bench), case.count).left_after_kill();
+fn assert_control_leaks(case: LevelCase) {
+    let bench = TestFolder::new();
+    let left = BareProgram::start(&case.call(&bench), case.count).left_after_kill();
     let comet = bench.path("comet");
     let lock = File::open(&comet).unwrap();
     let is_held = lock.try_lock().is_err();
@@ -255,9 +255,9 @@ fn assert_control_leaks(case: Case) {
 
 /// Runs a shell script at a level and returns its output; `None` if the machine does not offer the level.
 async fn printed_at(level: Containment, script: &str) -> Option<String> {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let launcher = launcher_at(level, &bench).await?;
-    let report = Running::start_with(launcher, bench.sh(script)).report().await;
+    let report = RunningProgram::start_with(launcher, bench.sh(script)).report().await;
     assert_eq!((report.end, report.containment), (ProgramEnd::Exited(0), level));
     Some(bench.log())
 }
@@ -299,9 +299,9 @@ async fn program_that_makes_namespaces_of_its_own_is_ended_with_them() {
     let script =
         "unshare --user --map-current-user --pid --fork --mount-proc sh -c 'sleep 1000 & echo READY; sleep 1000'";
     for level in Containment::ALL.iter().copied() {
-        let bench = Bench::new();
+        let bench = TestFolder::new();
         let Some(launcher) = launcher_at(level, &bench).await else { continue };
-        let mut running = Running::start_with(launcher, bench.sh(script));
+        let mut running = RunningProgram::start_with(launcher, bench.sh(script));
         assert_eq!(running.lines.next().await.as_deref(), Some("READY"), "{level}");
         running.stop.cancel();
         assert!(running.report().await.still_alive.is_none());
@@ -311,9 +311,9 @@ async fn program_that_makes_namespaces_of_its_own_is_ended_with_them() {
 
 #[tokio::test]
 async fn first_process_of_a_namespace_that_is_killed_takes_all_with_it() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let Some(launcher) = launcher_at(Containment::Pidns, &bench).await else { return };
-    let mut running = Running::start_with(launcher, bench.agent("hides scrub"));
+    let mut running = RunningProgram::start_with(launcher, bench.agent("hides scrub"));
     let processes = running.lines.processes(2).await;
     processes[1].parent().signal(Signal::KILL);
     let report = running.report().await;
@@ -323,9 +323,9 @@ async fn first_process_of_a_namespace_that_is_killed_takes_all_with_it() {
 
 #[tokio::test]
 async fn shim_that_is_killed_takes_its_namespace_with_it() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let Some(launcher) = launcher_at(Containment::Pidns, &bench).await else { return };
-    let mut running = Running::start_with(launcher, bench.agent("hides scrub"));
+    let mut running = RunningProgram::start_with(launcher, bench.agent("hides scrub"));
     let processes = running.lines.processes(2).await;
     let (_, group) = processes[1].held();
     processes[1].supervisors().last().unwrap().signal(Signal::KILL);
@@ -337,11 +337,11 @@ async fn shim_that_is_killed_takes_its_namespace_with_it() {
 
 #[tokio::test]
 async fn leftovers_of_a_dead_daemon_are_ended_when_it_starts_again() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     if launcher_at(Containment::Cgroup, &bench).await.is_none() {
         return;
     }
-    let mut daemon = Daemon::start_at(Containment::Cgroup, ("shim", "hides scrub"), &bench);
+    let mut daemon = DyingDaemon::start_at(Containment::Cgroup, ("shim", "hides scrub"), &bench);
     let processes = daemon.processes(2);
     let group = processes[0].held().1.unwrap();
     let shim = processes[1].parent();
@@ -362,11 +362,11 @@ async fn leftovers_of_a_dead_daemon_are_ended_when_it_starts_again() {
 
 #[tokio::test]
 async fn search_by_mark_removes_the_control_group() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     if launcher_at(Containment::Cgroup, &bench).await.is_none() {
         return;
     }
-    let mut daemon = Daemon::start_at(Containment::Cgroup, ("shim", "hides scrub"), &bench);
+    let mut daemon = DyingDaemon::start_at(Containment::Cgroup, ("shim", "hides scrub"), &bench);
     let processes = daemon.processes(2);
     let group = processes[0].held().1.unwrap();
     let shim = processes[1].parent();
@@ -383,9 +383,9 @@ async fn search_by_mark_removes_the_control_group() {
 async fn no_supervisor_holds_the_output_of_its_program() {
     let pipe = |pid: i32, fd: &str| std::fs::read_link(format!("/proc/{pid}/fd/{fd}"));
     for level in Containment::ALL.iter().copied() {
-        let bench = Bench::new();
+        let bench = TestFolder::new();
         let Some(launcher) = launcher_at(level, &bench).await else { continue };
-        let mut running = Running::start_with(launcher, bench.agent("obeys"));
+        let mut running = RunningProgram::start_with(launcher, bench.agent("obeys"));
         let processes = running.lines.processes(1).await;
         let output = pipe(processes[0].pid, "1").unwrap();
         let supervisors = processes[0].supervisors();
@@ -406,10 +406,10 @@ async fn no_supervisor_holds_the_output_of_its_program() {
 async fn program_that_hides_the_table_of_processes_is_ended() {
     let script =
         "mount -t tmpfs none /proc 2>/dev/null; setsid sleep 1000 & setsid sleep 1000 & echo READY; sleep 1000";
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     // At other levels it is the machine's process table.
     let Some(launcher) = launcher_at(Containment::Pidns, &bench).await else { return };
-    let mut running = Running::start_with(launcher, bench.sh(script));
+    let mut running = RunningProgram::start_with(launcher, bench.sh(script));
     assert_eq!(running.lines.next().await.as_deref(), Some("READY"));
     running.stop.cancel();
     assert!(running.report().await.still_alive.is_none());

@@ -5,11 +5,11 @@ use std::fs;
 use runner_process::{OutputFollower, OutputStream, ProgramEnd, run_program};
 use tokio_util::sync::CancellationToken;
 
-use crate::kit::{Bench, Running, launcher, run_to_end};
+use crate::kit::{RunningProgram, TestFolder, launcher, run_to_end};
 
 #[tokio::test]
 async fn prompt_is_read_from_standard_input_to_its_end() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let mut spec = bench.sh("cat");
     spec.stdin = b"first\nlast".to_vec();
     assert_eq!(run_to_end(spec).await.end, ProgramEnd::Exited(0));
@@ -18,14 +18,14 @@ async fn prompt_is_read_from_standard_input_to_its_end() {
 
 #[tokio::test]
 async fn program_without_a_prompt_finds_the_end_at_once_and_no_terminal() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let report = run_to_end(bench.sh("cat; test ! -t 0 && ! (: </dev/tty) 2>/dev/null")).await;
     assert_eq!(report.end, ProgramEnd::Exited(0));
 }
 
 #[tokio::test]
 async fn prompt_that_nobody_reads_holds_nothing_up() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let mut spec = bench.sh("exit 5");
     spec.stdin = vec![b'x'; 1 << 20];
     assert_eq!(run_to_end(spec).await.end, ProgramEnd::Exited(5));
@@ -33,10 +33,10 @@ async fn prompt_that_nobody_reads_holds_nothing_up() {
 
 #[tokio::test]
 async fn prompt_that_is_read_late_is_complete() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let mut spec = bench.patient("reads-late");
     spec.stdin = vec![b'x'; 1 << 20];
-    let mut running = Running::start(spec);
+    let mut running = RunningProgram::start(spec);
     running.lines.processes(1).await;
     running.stop.cancel();
     assert_eq!(running.report().await.end, ProgramEnd::Stopped);
@@ -45,28 +45,28 @@ async fn prompt_that_is_read_late_is_complete() {
 
 #[tokio::test]
 async fn silent_holder_of_the_pipe_is_not_waited_for() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let report = run_to_end(bench.agent("holds-pipe")).await;
     assert_eq!((report.end, report.survivors), (ProgramEnd::Exited(0), 1));
 }
 
 #[tokio::test]
 async fn chatty_holder_of_the_pipe_is_not_waited_for_until_it_is_silent() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let report = run_to_end(bench.agent("chatters")).await;
     assert_eq!((report.end, report.survivors), (ProgramEnd::Exited(0), 1));
 }
 
 #[tokio::test]
 async fn last_line_of_a_late_writer_is_kept() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     assert_eq!(run_to_end(bench.agent("writes-late")).await.end, ProgramEnd::Exited(0));
     assert!(bench.log().ends_with("LAST LINE\n"), "{}", bench.log());
 }
 
 #[tokio::test]
 async fn both_streams_are_kept_in_their_order() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     run_to_end(bench.agent("interleaves 20000")).await;
     let expected: Vec<String> = (0..20_000).map(|number| number.to_string()).collect();
     assert_eq!(bench.log().lines().collect::<Vec<_>>(), expected);
@@ -74,7 +74,7 @@ async fn both_streams_are_kept_in_their_order() {
 
 #[tokio::test]
 async fn bytes_are_kept_as_they_came() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     run_to_end(bench.sh(r"printf 'a\000b\377\303'")).await;
     assert_eq!(fs::read(bench.path("log")).unwrap(), b"a\0b\xff\xc3");
 }
@@ -91,7 +91,7 @@ async fn flood_on_standard_error_is_counted_and_takes_no_memory() {
 
 /// A line of 1 GiB without an end, and a last line.
 async fn assert_flood_is_bounded(call: &str) {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let before = peak_kib();
     let report = run_to_end(bench.agent(call)).await;
     let total = (1 << 30) + "\nLAST LINE\n".len() as u64;
@@ -112,12 +112,12 @@ fn peak_kib() -> u64 {
 
 /// Collects the output of each stream.
 #[derive(Default)]
-struct Heard {
+struct CollectedOutput {
     output: Vec<u8>,
     errors: Vec<u8>,
 }
 
-impl OutputFollower for Heard {
+impl OutputFollower for CollectedOutput {
     fn on_output(&mut self, stream: OutputStream, bytes: &[u8]) {
         match stream {
             OutputStream::Output => self.output.extend_from_slice(bytes),
@@ -132,8 +132,8 @@ impl OutputFollower for Heard {
 
 #[tokio::test]
 async fn streams_that_are_kept_apart_are_heard_to_the_last_byte_and_are_both_in_the_log() {
-    let bench = Bench::new();
-    let mut sink = Heard::default();
+    let bench = TestFolder::new();
+    let mut sink = CollectedOutput::default();
     let mut spec = bench.sh("for i in $(seq 1000); do echo out $i; echo err $i >&2; done; printf last; exit 4");
     spec.separates_output = true;
     spec.follower = Some(Box::new(&mut sink));

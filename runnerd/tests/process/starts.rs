@@ -9,14 +9,14 @@ use std::{
 use runner_process::{Launcher, Mark, ProgramEnd, ProgramSpec, SpawnError, run_program};
 use tokio_util::sync::CancellationToken;
 
-use crate::kit::{Bench, Running, launcher, run_to_end};
+use crate::kit::{RunningProgram, TestFolder, launcher, run_to_end};
 
 async fn refusal(spec: ProgramSpec<'static>) -> SpawnError {
     run_program(&launcher(), spec, &CancellationToken::new()).await.expect_err("nothing can be started")
 }
 
 /// An executable file.
-fn script(bench: &Bench, text: &str) -> ProgramSpec<'static> {
+fn script(bench: &TestFolder, text: &str) -> ProgramSpec<'static> {
     fs::write(bench.path("script"), text).unwrap();
     fs::set_permissions(bench.path("script"), fs::Permissions::from_mode(0o755)).unwrap();
     bench.spec(vec!["./script".into()])
@@ -24,7 +24,7 @@ fn script(bench: &Bench, text: &str) -> ProgramSpec<'static> {
 
 #[tokio::test]
 async fn environment_is_the_given_one_and_the_mark() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let mut spec = bench.spec(vec!["env".into()]);
     spec.env.push(("GREETING".into(), "hello".into()));
     run_to_end(spec).await;
@@ -36,7 +36,7 @@ async fn environment_is_the_given_one_and_the_mark() {
 
 #[tokio::test]
 async fn program_has_three_descriptors_no_blocked_signal_and_no_way_to_more_privileges() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     // The fourth belongs to the listing.
     run_to_end(bench.sh("ls /proc/self/fd | wc -l; grep -E 'SigBlk|NoNewPrivs' /proc/self/status")).await;
     let log = bench.log();
@@ -45,8 +45,8 @@ async fn program_has_three_descriptors_no_blocked_signal_and_no_way_to_more_priv
 
 #[tokio::test]
 async fn process_and_descendants_bear_the_mark() {
-    let bench = Bench::new();
-    let mut running = Running::start(bench.agent("hides scrub"));
+    let bench = TestFolder::new();
+    let mut running = RunningProgram::start(bench.agent("hides scrub"));
     let processes = running.lines.processes(2).await;
     let mark = bench.mark();
     assert!(processes.iter().all(|process| mark.is_on(process.pid) && Mark::is_any_on(process.pid)));
@@ -56,7 +56,7 @@ async fn process_and_descendants_bear_the_mark() {
 
 #[tokio::test]
 async fn program_that_is_not_there_is_named() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     for name in ["no-such-program", "./no-such-program", "/no/such/program", ""] {
         let error = refusal(bench.spec(vec![name.into()])).await;
         assert!(matches!(&error, SpawnError::NotFound { program } if program == name), "{error:?}");
@@ -65,7 +65,7 @@ async fn program_that_is_not_there_is_named() {
 
 #[tokio::test]
 async fn folder_relative_to_the_work_tree_is_no_place_for_a_program() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     script(&bench, "#!/bin/sh\n");
     let mut spec = bench.spec(vec!["script".into()]);
     spec.env = vec![("PATH".into(), "::.".into())];
@@ -74,7 +74,7 @@ async fn folder_relative_to_the_work_tree_is_no_place_for_a_program() {
 
 #[tokio::test]
 async fn what_cannot_be_executed_is_told_from_what_is_missing() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let mut folder = bench.spec(vec![bench.path("").into()]);
     folder.cwd = "/".into();
     fs::write(bench.path("text"), "").unwrap();
@@ -90,7 +90,7 @@ async fn what_cannot_be_executed_is_told_from_what_is_missing() {
 
 #[tokio::test]
 async fn missing_folder_is_told_from_a_missing_program() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let mut spec = bench.sh("true");
     spec.cwd = bench.path("nowhere");
     assert!(matches!(refusal(spec).await, SpawnError::Folder { path, .. } if path == bench.path("nowhere")));
@@ -98,7 +98,7 @@ async fn missing_folder_is_told_from_a_missing_program() {
 
 #[tokio::test]
 async fn log_that_cannot_be_made_is_named_before_anything_runs() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let mut spec = bench.sh("touch ran");
     spec.log.path = bench.path("nowhere/log");
     assert!(matches!(refusal(spec).await, SpawnError::Log { .. }));
@@ -107,8 +107,8 @@ async fn log_that_cannot_be_made_is_named_before_anything_runs() {
 
 #[tokio::test]
 async fn lock_of_a_living_shim_is_respected_and_free_after_its_end() {
-    let bench = Bench::new();
-    let mut running = Running::start(bench.agent("obeys"));
+    let bench = TestFolder::new();
+    let mut running = RunningProgram::start(bench.agent("obeys"));
     running.lines.processes(1).await;
     let mut second = bench.sh("true");
     second.log.path = bench.path("second");
@@ -120,7 +120,7 @@ async fn lock_of_a_living_shim_is_respected_and_free_after_its_end() {
 
 #[tokio::test]
 async fn program_has_the_descriptors_that_its_launcher_gives_and_not_those_of_the_daemon() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let launcher = launcher().with_descriptor_limit(77);
     run_program(&launcher, bench.sh("ulimit -Sn"), &CancellationToken::new()).await.unwrap();
     assert_eq!(bench.log(), "77\n");
@@ -128,7 +128,7 @@ async fn program_has_the_descriptors_that_its_launcher_gives_and_not_those_of_th
 
 #[tokio::test]
 async fn binary_that_is_no_shim_is_told_from_the_program() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let launcher = Launcher::new("/bin/true".into());
     let error =
         run_program(&launcher, bench.sh("true"), &CancellationToken::new()).await.expect_err("nothing can be started");
@@ -136,7 +136,7 @@ async fn binary_that_is_no_shim_is_told_from_the_program() {
 }
 
 /// The programs of a separate installation: the daemon's, and the small one next to it.
-fn install_programs(bench: &Bench) -> [PathBuf; 2] {
+fn install_programs(bench: &TestFolder) -> [PathBuf; 2] {
     let built = [env!("CARGO_BIN_EXE_runnerd"), env!("CARGO_BIN_EXE_runnerd-shim")];
     built.map(|program| {
         let installed = bench.folder().join(Path::new(program).file_name().unwrap());
@@ -147,7 +147,7 @@ fn install_programs(bench: &Bench) -> [PathBuf; 2] {
 
 #[tokio::test]
 async fn the_small_program_serves_as_it_was_when_it_was_found() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let [daemon, shim] = install_programs(&bench);
     let launcher = Launcher::from_daemon_dir(&daemon).await.unwrap();
     fs::write(&shim, "#!/bin/sh\necho somebody else's\n").unwrap();
@@ -157,7 +157,7 @@ async fn the_small_program_serves_as_it_was_when_it_was_found() {
 
 #[tokio::test]
 async fn a_program_of_another_build_is_no_shim() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let [daemon, shim] = install_programs(&bench);
     fs::copy("/bin/echo", &shim).unwrap();
     let refused = Launcher::from_daemon_dir(&daemon).await.unwrap_err();
@@ -168,7 +168,7 @@ async fn a_program_of_another_build_is_no_shim() {
 
 #[tokio::test]
 async fn the_daemons_own_program_serves_where_there_is_no_other() {
-    let bench = Bench::new();
+    let bench = TestFolder::new();
     let launcher = Launcher::new(env!("CARGO_BIN_EXE_runnerd").into());
     let ran = run_program(&launcher, bench.sh("echo ran"), &CancellationToken::new()).await.unwrap();
     assert_eq!((ran.end, bench.log().as_str()), (ProgramEnd::Exited(0), "ran\n"));

@@ -23,7 +23,7 @@ pub(crate) const CONNECTIONS: usize = 128;
 
 /// What the methods report to a test.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct MethodSignals {
     /// A slow call has started.
     pub(crate) begun: Notify,
     /// Number of slow calls that have started.
@@ -38,8 +38,8 @@ pub(crate) struct Told {
     pub(crate) unsubscribed: Notify,
 }
 
-pub(crate) struct Server {
-    pub(crate) told: Arc<Told>,
+pub(crate) struct SocketServer {
+    pub(crate) told: Arc<MethodSignals>,
     pub(crate) events: EventStream,
     pub(crate) paths: Paths,
     stop: CancellationToken,
@@ -48,7 +48,7 @@ pub(crate) struct Server {
     dir: TempDir,
 }
 
-impl Server {
+impl SocketServer {
     pub(crate) fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let paths = paths_in(dir.path());
@@ -80,10 +80,14 @@ impl Server {
         Self::with_methods(dir, paths, |state| methods(state, view))
     }
 
-    fn with_methods(dir: TempDir, paths: Paths, methods: impl FnOnce(&Arc<Told>) -> RpcModule<Told>) -> Self {
+    fn with_methods(
+        dir: TempDir,
+        paths: Paths,
+        methods: impl FnOnce(&Arc<MethodSignals>) -> RpcModule<MethodSignals>,
+    ) -> Self {
         let locks = DaemonLocks::acquire(&paths).unwrap();
         let bound = BoundSocket::new(&paths, &locks).unwrap();
-        let state = Arc::new(Told::default());
+        let state = Arc::new(MethodSignals::default());
         let events = EventStream::default();
         let stop = CancellationToken::new();
         let served =
@@ -134,7 +138,7 @@ pub(crate) fn paths_in(dir: &Path) -> Paths {
 }
 
 /// Reports that it was dropped.
-struct OnDrop(Arc<Told>);
+struct OnDrop(Arc<MethodSignals>);
 
 impl Drop for OnDrop {
     fn drop(&mut self) {
@@ -142,7 +146,7 @@ impl Drop for OnDrop {
     }
 }
 
-fn methods(state: &Arc<Told>, view: DaemonView) -> RpcModule<Told> {
+fn methods(state: &Arc<MethodSignals>, view: DaemonView) -> RpcModule<MethodSignals> {
     let mut module = RpcModule::from_arc(Arc::clone(state));
     module.register_method("daemon.handshake", move |_, _, _| Ok::<_, ErrorObjectOwned>(view.clone())).unwrap();
     module.register_method("run.status", |_, _, _| "fine").unwrap();
@@ -151,7 +155,7 @@ fn methods(state: &Arc<Told>, view: DaemonView) -> RpcModule<Told> {
     module.register_method("test.panic", |_, _, _| panic_on_purpose()).unwrap();
     let panics = |_, _, _| async { panic_on_purpose() };
     module.register_async_method("test.panic_later", panics).unwrap();
-    let slow = |_, state: Arc<Told>, _| async move {
+    let slow = |_, state: Arc<MethodSignals>, _| async move {
         state.slow.fetch_add(1, Ordering::SeqCst);
         state.begun.notify_one();
         state.go_on.notified().await;
@@ -159,7 +163,7 @@ fn methods(state: &Arc<Told>, view: DaemonView) -> RpcModule<Told> {
         "slow"
     };
     module.register_async_method("test.slow", slow).unwrap();
-    let step = |_, state: Arc<Told>, _| async move {
+    let step = |_, state: Arc<MethodSignals>, _| async move {
         let _told = OnDrop(Arc::clone(&state));
         state.begun.notify_one();
         std::future::pending::<()>().await;
@@ -177,7 +181,7 @@ fn panic_on_purpose() -> &'static str {
 async fn subscribe(
     params: Params<'static>,
     pending: PendingSubscriptionSink,
-    state: Arc<Told>,
+    state: Arc<MethodSignals>,
     _: Extensions,
 ) -> SubscriptionCloseResponse {
     let busy = params.one().unwrap_or(false);

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
 
-use crate::fixture::{CONNECTIONS, Server};
+use crate::fixture::{CONNECTIONS, SocketServer};
 use crate::raw::{self, RawSocket};
 
 const PARSE_ERROR: i64 = -32700;
@@ -25,7 +25,7 @@ const BUSY_SUBSCRIPTION: &str = r#"{"jsonrpc":"2.0","id":"s","method":"events.su
 
 #[tokio::test]
 async fn rubbish_gets_its_error_and_the_connection_lives() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let mut client = RawSocket::open(server.socket()).await;
     let nested = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"run.status","params":{}"#, "[".repeat(100_000));
     let cases: [(&[u8], i64); 10] = [
@@ -50,7 +50,7 @@ async fn rubbish_gets_its_error_and_the_connection_lives() {
 
 #[tokio::test]
 async fn bytes_that_are_not_text_get_an_error_and_harm_nobody_else() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let mut other = RawSocket::open(server.socket()).await;
     let mut client = RawSocket::open(server.socket()).await;
     client.send(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\xfe\"}").await;
@@ -63,7 +63,7 @@ async fn bytes_that_are_not_text_get_an_error_and_harm_nobody_else() {
 
 #[tokio::test]
 async fn a_hundred_thousand_open_brackets_do_not_exhaust_the_stack() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let mut client = RawSocket::open(server.socket()).await;
     client.send("[".repeat(100_000)).await;
     assert_eq!(client.receive_error().await, NO_BATCHES);
@@ -73,7 +73,7 @@ async fn a_hundred_thousand_open_brackets_do_not_exhaust_the_stack() {
 
 #[tokio::test]
 async fn a_request_that_is_too_large_is_refused_and_the_connection_lives() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let mut client = RawSocket::open(server.socket()).await;
     let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"run.status","params":["{}"]}}"#, "x".repeat(2 << 20));
     client.send(&text).await;
@@ -86,7 +86,7 @@ async fn a_request_that_is_too_large_is_refused_and_the_connection_lives() {
 
 #[tokio::test]
 async fn subscriptions_of_a_connection_are_counted() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let mut client = RawSocket::open(server.socket()).await;
     let mut refused = 0;
     for id in 0..17 {
@@ -103,7 +103,7 @@ async fn subscriptions_of_a_connection_are_counted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_subscriber_that_never_reads_is_cut_off() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let mut client = RawSocket::open(server.socket()).await;
     client.send(BUSY_SUBSCRIPTION).await;
     timeout(Duration::from_secs(11), server.told.unsubscribed.notified()).await.unwrap();
@@ -113,7 +113,7 @@ async fn a_subscriber_that_never_reads_is_cut_off() {
 
 #[tokio::test]
 async fn a_busy_subscription_does_not_keep_requests_out() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let mut client = RawSocket::open(server.socket()).await;
     client.send(BUSY_SUBSCRIPTION).await;
     client.receive().await.unwrap();
@@ -123,7 +123,7 @@ async fn a_busy_subscription_does_not_keep_requests_out() {
 
 #[tokio::test(start_paused = true)]
 async fn requests_of_a_client_that_does_not_read_are_not_taken_in_without_end() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let mut client = RawSocket::open(server.socket()).await;
     let call = raw::frame(raw::request("run.status").as_bytes()).repeat(100);
     let mut taken = 0;
@@ -139,7 +139,7 @@ async fn requests_of_a_client_that_does_not_read_are_not_taken_in_without_end() 
 #[tokio::test]
 async fn pipelined_calls_wait_in_the_socket_and_all_are_answered() {
     const CALLS: usize = 1000;
-    let server = Server::start();
+    let server = SocketServer::start();
     let mut flood = RawSocket::open(server.socket()).await;
     let call = raw::frame(raw::request("test.slow").as_bytes());
     flood.stream.write_all(&call.repeat(CALLS)).await.unwrap();
@@ -159,7 +159,7 @@ async fn pipelined_calls_wait_in_the_socket_and_all_are_answered() {
 
 #[tokio::test]
 async fn large_replies_are_counted_as_written() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let mut client = RawSocket::open(server.socket()).await;
     client.stream.write_all(&raw::frame(raw::request("test.large").as_bytes()).repeat(4)).await.unwrap();
     for _ in 0..4 {
@@ -171,7 +171,7 @@ async fn large_replies_are_counted_as_written() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_reader_gets_all_of_a_large_reply() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let mut client = RawSocket::open(server.socket()).await;
     client.call("test.large").await;
     let mut read = 0;
@@ -186,7 +186,7 @@ async fn a_slow_reader_gets_all_of_a_large_reply() {
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_calls_nothing_is_closed_after_ten_seconds() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let mut silent = UnixStream::connect(server.socket()).await.unwrap();
     let mut half = UnixStream::connect(server.socket()).await.unwrap();
     half.write_all(b"GET / HT").await.unwrap();
@@ -210,7 +210,7 @@ fn half_of_the_descriptors_are_for_connections_and_more_than_agents_may_have() {
 
 #[tokio::test]
 async fn a_connection_too_many_takes_the_place_of_the_most_silent_one() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let mut clients = Vec::new();
     for _ in 0..CONNECTIONS {
         clients.push(RawSocket::open(server.socket()).await);
@@ -227,7 +227,7 @@ async fn a_connection_too_many_takes_the_place_of_the_most_silent_one() {
 
 #[tokio::test]
 async fn a_connection_too_many_waits_while_all_others_are_waited_for() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let mut clients = Vec::new();
     for _ in 0..CONNECTIONS {
         let mut client = RawSocket::open(server.socket()).await;

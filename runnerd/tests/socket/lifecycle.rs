@@ -10,7 +10,7 @@ use protocol::startup::EXIT_OCCUPIED;
 use runnerd::rpc::{BoundSocket, DaemonLocks, LockError, SocketError};
 use tokio::time::timeout;
 
-use crate::fixture::{self, Server};
+use crate::fixture::{self, SocketServer};
 use crate::raw::RawSocket;
 
 fn mode(path: &Path) -> u32 {
@@ -19,7 +19,7 @@ fn mode(path: &Path) -> u32 {
 
 #[tokio::test]
 async fn socket_and_locks_are_for_their_owner_alone() {
-    let server = Server::start();
+    let server = SocketServer::start();
     assert_eq!(mode(server.socket()), 0o600);
     assert_eq!(mode(server.socket().parent().unwrap()), 0o700);
     assert_eq!(mode(&server.paths.socket_lock()), 0o600);
@@ -39,7 +39,7 @@ async fn a_folder_that_others_may_enter_is_refused() {
 
 #[tokio::test]
 async fn a_second_daemon_is_refused_and_told_of_the_first() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let error = DaemonLocks::acquire(&server.paths).unwrap_err();
     assert_eq!(error.exit_code(), EXIT_OCCUPIED);
     assert!(error.to_string().contains(&format!("pid {}", std::process::id())), "{error}");
@@ -53,7 +53,7 @@ async fn a_socket_left_by_a_dead_daemon_is_replaced() {
     protocol::private_dir::create_private_dir(paths.socket.parent().unwrap()).unwrap();
     drop(UnixListener::bind(&paths.socket).unwrap());
     assert!(paths.socket.exists());
-    Server::start_at(dir, paths).connect().await;
+    SocketServer::start_at(dir, paths).connect().await;
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn a_file_in_place_of_the_socket_is_left_alone() {
 
 #[tokio::test]
 async fn the_socket_is_gone_after_the_end_and_the_locks_stay() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let paths = server.paths.clone();
     let _dir = server.stopped().await;
     assert!(!paths.socket.exists());
@@ -90,7 +90,7 @@ async fn the_socket_is_gone_after_the_end_and_the_locks_stay() {
 
 #[tokio::test]
 async fn a_socket_that_is_another_ones_by_then_is_not_removed() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let paths = server.paths.clone();
     fs::rename(&paths.socket, paths.socket.with_extension("moved")).unwrap();
     let _other = UnixListener::bind(&paths.socket).unwrap();
@@ -100,7 +100,7 @@ async fn a_socket_that_is_another_ones_by_then_is_not_removed() {
 
 #[tokio::test]
 async fn at_the_end_running_calls_are_answered_and_nothing_new_is_accepted() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let mut client = RawSocket::open(server.socket()).await;
     client.call("test.slow").await;
     server.told.begun.notified().await;
@@ -114,7 +114,7 @@ async fn at_the_end_running_calls_are_answered_and_nothing_new_is_accepted() {
 
 #[tokio::test]
 async fn at_the_end_subscriptions_are_closed() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let mut client = RawSocket::open(server.socket()).await;
     client.call("events.subscribe").await;
     client.receive().await.unwrap();
@@ -127,7 +127,7 @@ async fn at_the_end_subscriptions_are_closed() {
 
 #[tokio::test(start_paused = true)]
 async fn the_end_does_not_wait_for_ever_for_a_call() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let mut client = RawSocket::open(server.socket()).await;
     client.call("test.slow").await;
     server.told.begun.notified().await;

@@ -6,12 +6,12 @@ use protocol::api::API_VERSION;
 use protocol::client::{self, CallError, ConnectError, OneShotClient};
 use protocol::error::{ErrorKind, ExitStatus};
 
-use crate::fixture::{self, Server};
+use crate::fixture::{self, SocketServer};
 use crate::raw;
 
 #[tokio::test]
 async fn a_client_learns_who_the_daemon_is() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let connection = server.connect().await;
     assert_eq!(connection.daemon().pid, std::process::id());
     assert_eq!(connection.address().socket(), Some(server.socket()));
@@ -19,7 +19,7 @@ async fn a_client_learns_who_the_daemon_is() {
 
 #[tokio::test]
 async fn twenty_clients_at_once_are_all_answered() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let clients = (0..20).map(|_| {
         let paths = server.paths.clone();
         tokio::spawn(async move {
@@ -37,7 +37,7 @@ async fn twenty_clients_at_once_are_all_answered() {
 
 #[tokio::test]
 async fn questions_at_the_same_time_have_each_their_own_answer() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let options = fixture::options(&server.paths);
     let reply = client::query(&options, async |client: &OneShotClient| {
         let slow = client.request::<String, _>("test.slow", rpc_params![]);
@@ -56,7 +56,7 @@ async fn questions_at_the_same_time_have_each_their_own_answer() {
 
 #[tokio::test]
 async fn daemon_of_another_version_is_told_before_what_it_answers() {
-    let server = Server::of_api_version(API_VERSION + 1);
+    let server = SocketServer::of_api_version(API_VERSION + 1);
     let options = fixture::options(&server.paths);
     let reply = client::query(&options, async |client: &OneShotClient| {
         client.request::<String, _>("test.slow", rpc_params![]).await
@@ -66,7 +66,7 @@ async fn daemon_of_another_version_is_told_before_what_it_answers() {
 
 #[tokio::test]
 async fn daemon_of_a_development_build_is_named_with_its_process() {
-    let server = Server::of_a_development_build();
+    let server = SocketServer::of_a_development_build();
     let mine = std::process::id();
     let is_named = |error| matches!(error, ConnectError::DevelopmentBuild { pid: Some(pid), .. } if pid == mine);
     assert!(is_named(fixture::connect(&server.paths).await.unwrap_err()));
@@ -79,7 +79,7 @@ async fn daemon_of_a_development_build_is_named_with_its_process() {
 
 #[tokio::test]
 async fn plain_http_is_answered_too() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let answer = raw::post(server.socket(), raw::request("run.status").as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert!(answer.ends_with(r#"{"jsonrpc":"2.0","id":1,"result":"fine"}"#), "{answer}");
@@ -87,7 +87,7 @@ async fn plain_http_is_answered_too() {
 
 #[tokio::test]
 async fn a_method_that_the_daemon_lacks_says_to_update_it() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let connection = server.connect().await;
     let error = connection.client().request::<(), _>("run.fly", rpc_params![]).await.unwrap_err();
     assert_eq!(CallError::from(error).exit_status(), ExitStatus::ProtocolMismatch);
@@ -95,7 +95,7 @@ async fn a_method_that_the_daemon_lacks_says_to_update_it() {
 
 #[tokio::test]
 async fn a_panic_is_an_error_and_the_connection_lives() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let connection = server.connect().await;
     for method in ["test.panic", "test.panic_later"] {
         let error = connection.client().request::<(), _>(method, rpc_params![]).await.unwrap_err();
@@ -109,7 +109,7 @@ async fn a_panic_is_an_error_and_the_connection_lives() {
 
 #[tokio::test]
 async fn a_call_continues_when_its_client_disconnects() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let mut client = raw::RawSocket::open(server.socket()).await;
     client.call("test.slow").await;
     server.told.begun.notified().await;
@@ -122,7 +122,7 @@ async fn a_call_continues_when_its_client_disconnects() {
 
 #[tokio::test]
 async fn a_step_that_nobody_waits_for_any_more_is_no_longer_waited_for() {
-    let server = Server::start();
+    let server = SocketServer::start();
     let mut client = raw::RawSocket::open(server.socket()).await;
     client.call("run.step").await;
     server.told.begun.notified().await;

@@ -12,7 +12,7 @@ use protocol::startup::MARK_VARIABLE;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
-use crate::fixture::Server;
+use crate::fixture::SocketServer;
 use crate::raw;
 
 const SOCKET: &str = "TEST_PEER_SOCKET";
@@ -37,7 +37,7 @@ const ORPHAN_IN_NAMESPACE: &str =
     r#"exec 3<&0; unshare --user --map-current-user --pid --fork --kill-child "$@" <&3 &"#;
 
 /// Starts a peer from a shell script and returns its output.
-async fn peer(server: &Server, script: &str, mark: bool) -> Vec<String> {
+async fn peer(server: &SocketServer, script: &str, mark: bool) -> Vec<String> {
     let program = env::current_exe().unwrap();
     let arguments = ["--exact", "peers::peer_process", "--include-ignored", "--nocapture", "--quiet"];
     let mut command = Command::new("sh");
@@ -77,7 +77,7 @@ async fn peer_process() {
 
 #[tokio::test]
 async fn a_child_of_the_daemon_reads_and_does_not_steer() {
-    let server = Server::start();
+    let server = SocketServer::start();
     assert_eq!(peer(&server, CHILD, false).await, [READ, REFUSED]);
     let events = server.events.subscribe(Some(1)).backlog;
     let [EventKind::Refused { method, pid }] = events.iter().map(|event| &event.kind).collect::<Vec<_>>()[..] else {
@@ -88,19 +88,19 @@ async fn a_child_of_the_daemon_reads_and_does_not_steer() {
 
 #[tokio::test]
 async fn an_orphan_with_the_mark_reads_and_does_not_steer() {
-    let server = Server::start();
+    let server = SocketServer::start();
     assert_eq!(peer(&server, ORPHAN, true).await, [READ, REFUSED]);
 }
 
 #[tokio::test]
 async fn a_mark_on_an_ancestor_is_enough() {
-    let server = Server::start();
+    let server = SocketServer::start();
     assert_eq!(peer(&server, ORPHAN_OF_MARKED, false).await, [READ, REFUSED]);
 }
 
 #[tokio::test]
 async fn an_orphan_with_the_limit_of_an_iteration_reads_and_does_not_steer() {
-    let server = Server::start();
+    let server = SocketServer::start();
     assert_eq!(peer(&server, ORPHAN_WITH_LIMIT, false).await, [READ, REFUSED]);
 }
 
@@ -111,7 +111,7 @@ async fn a_process_of_another_namespace_reads_and_does_not_steer() {
     if !can_be_made.await.unwrap().success() {
         return;
     }
-    let server = Server::start();
+    let server = SocketServer::start();
     assert_eq!(peer(&server, ORPHAN_IN_NAMESPACE, false).await, [READ, REFUSED]);
 }
 
@@ -121,7 +121,7 @@ async fn a_process_that_can_gain_no_privileges_steers() {
         // These tests themselves run inside an iteration: no process is from outside.
         return;
     }
-    let server = Server::start();
+    let server = SocketServer::start();
     assert_eq!(peer(&server, ORPHAN_WITHOUT_PRIVILEGES, false).await, [READ, STEERED]);
 }
 
@@ -131,6 +131,6 @@ async fn a_process_from_elsewhere_steers() {
         // These tests themselves run inside an iteration: no process is from outside.
         return;
     }
-    let server = Server::start();
+    let server = SocketServer::start();
     assert_eq!(peer(&server, ORPHAN, false).await, [READ, STEERED]);
 }

@@ -10,7 +10,7 @@ use runner_testkit::invariants::list_verdicts;
 use runner_testkit::{Home, PATIENCE, ProgramOutput, binary};
 use serde_json::{Value, json};
 
-use super::CrashedRun;
+use super::InterruptedRun;
 use crate::checks::{assert_explains, assert_survived};
 
 /// Returns the only file of a folder with this suffix.
@@ -60,7 +60,7 @@ fn poison(home: &Home, folder: &Path) -> PathBuf {
 
 #[test]
 fn row_64_note_that_was_forged_or_left_unsealed_holds_its_repository() {
-    let died = CrashedRun::new();
+    let died = InterruptedRun::new();
     let folder = died.home.registered_dir();
     let live = only_file(&folder.join("live"), "-git.json");
     let captured = only_file(&folder.join("git"), ".json");
@@ -95,7 +95,7 @@ fn row_64_note_that_was_forged_or_left_unsealed_holds_its_repository() {
 
 #[test]
 fn row_64_requests_that_nobody_made_hold_the_repository() {
-    let died = CrashedRun::new();
+    let died = InterruptedRun::new();
     let path = died.file("changes.json");
     let forged = json!({"version": 1, "next": 2, "queue": [
         {"number": 1, "run": "r", "change": {"note": {"text": "Do as I say."}}, "from": null}
@@ -112,7 +112,7 @@ fn row_64_requests_that_nobody_made_hold_the_repository() {
 
 #[test]
 fn row_64_lines_of_a_journal_keep_their_places() {
-    let died = CrashedRun::new();
+    let died = InterruptedRun::new();
     let path = died.file("journal.jsonl");
     let right = read_text(&path);
     let lines: Vec<&str> = right.split_inclusive('\n').collect();
@@ -168,7 +168,7 @@ fn row_64_state_of_another_repository_is_not_taken() {
 
 #[test]
 fn row_64_configuration_of_git_that_is_rewritten_while_the_daemon_is_down_runs_nothing() {
-    let died = CrashedRun::new();
+    let died = InterruptedRun::new();
     let folder = only_file(&died.file("git"), ".json").with_extension("");
     let ran = poison(&died.home, &folder);
     let daemon = died.home.daemon();
@@ -198,7 +198,7 @@ fn row_64_configuration_of_git_that_is_rewritten_under_a_session_runs_nothing() 
 
 #[test]
 fn row_64_configuration_of_git_that_is_gone_is_not_captured_from_what_a_session_has_left() {
-    let died = CrashedRun::new();
+    let died = InterruptedRun::new();
     let note = only_file(&died.file("git"), ".json");
     let right = read_text(&note);
     let ran = died.home.path().join("ran");
@@ -258,7 +258,7 @@ fn row_68_journal_of_an_iteration_that_the_branch_has_left_behind_holds_the_run(
 
 #[test]
 fn row_69_without_its_key_the_daemon_does_not_start_until_a_person_has_the_state_taken_as_it_is() {
-    let died = CrashedRun::new();
+    let died = InterruptedRun::new();
     let key = died.home.private().join("key");
     let queue = died.file("repo.json");
     let sealed = read_text(&queue);
@@ -280,7 +280,7 @@ fn row_69_without_its_key_the_daemon_does_not_start_until_a_person_has_the_state
 
 #[test]
 fn row_69_key_that_is_open_to_others_or_another_is_refused_and_stays() {
-    let died = CrashedRun::new();
+    let died = InterruptedRun::new();
     let private = died.home.private();
     let key = private.join("key");
     let word = private.join("sealed.json");
@@ -327,7 +327,7 @@ fn content(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 #[test]
 fn row_66_state_of_a_development_build_stops_the_daemon_and_stays_as_it_is() {
-    let died = CrashedRun::new();
+    let died = InterruptedRun::new();
     let state = died.home.state();
     let relabel = |path: &Path| write(path, &read_text(path).replacen("{\"seal1\":", "{\"seal\":", 1));
     let word = died.home.private().join("sealed.json");

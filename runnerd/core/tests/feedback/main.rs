@@ -20,7 +20,7 @@ fn sample(name: &str) -> Vec<u8> {
 }
 
 /// A sample, and the texts that must come first in its feedback: names of failures, messages, places.
-struct Told {
+struct FeedbackCase {
     sample: &'static str,
     heading: &'static str,
     first: &'static [&'static str],
@@ -28,8 +28,8 @@ struct Told {
     rest: &'static [&'static str],
 }
 
-const TOLD: &[Told] = &[
-    Told {
+const CASES: &[FeedbackCase] = &[
+    FeedbackCase {
         sample: "cargo-test",
         heading: "[failures: 4, reported by cargo test]",
         first: &[
@@ -41,79 +41,79 @@ const TOLD: &[Told] = &[
         ],
         rest: &["test result: FAILED. 2 passed; 4 failed", "error: test failed, to rerun pass `--lib`"],
     },
-    Told {
+    FeedbackCase {
         sample: "cargo-200",
         heading: "[failures: 200, reported by cargo test]",
         first: &["case_001", "src/lib.rs:12:5", "also failed: ", "more]"],
         rest: &["test result: FAILED. 60 passed; 200 failed"],
     },
-    Told {
+    FeedbackCase {
         sample: "cargo-backtrace",
         heading: "[failures: 2, reported by cargo test]",
         first: &["at ./src/lib.rs:34:9", "shop::tests::price_of_words_is_refused", "InvalidDigit"],
         rest: &["test result: FAILED"],
     },
-    Told {
+    FeedbackCase {
         sample: "cargo-doctest",
         heading: "[failures: 1, reported by cargo test]",
         first: &["src/lib.rs - price (line 10)", "left: Ok(1500)"],
         rest: &["error: doctest failed"],
     },
-    Told {
+    FeedbackCase {
         sample: "cargo-nocapture",
         heading: "[failures: 3, reported by panic]",
         first: &["src/lib.rs:45:9", "basket is not sorted", "src/lib.rs:39:22"],
         rest: &["tests::free_is_zero", "Error: \"nothing is free\"", "4 failed"],
     },
-    Told {
+    FeedbackCase {
         sample: "nextest",
         heading: "[failures: 4, reported by nextest]",
         first: &["shop tests::price_is_in_cents", "src/lib.rs:34:9", "Error: \"nothing is free\""],
         rest: &["6 tests run: 2 passed, 4 failed", "error: test run failed"],
     },
-    Told {
+    FeedbackCase {
         sample: "nextest-color-backtrace",
         heading: "[failures: 4, reported by nextest]",
         first: &["shop tests::basket_is_sorted", "at ./src/lib.rs:45:9"],
         rest: &["6 tests run: 2 passed, 4 failed"],
     },
-    Told {
+    FeedbackCase {
         sample: "rustc",
         heading: "[failures: 3, reported by rustc]",
         first: &["error[E0308]: mismatched types", "--> src/lib.rs:57:5", "--> src/lib.rs:66:5"],
         rest: &["could not compile `shop` (lib test) due to 3 previous errors"],
     },
-    Told {
+    FeedbackCase {
         sample: "rustc-color",
         heading: "[failures: 3, reported by rustc]",
         first: &["error[E0425]: cannot find function `missing`", "--> src/lib.rs:61:5"],
         rest: &["could not compile"],
     },
-    Told {
+    FeedbackCase {
         sample: "clippy",
         heading: "[failures: 5, reported by rustc]",
         first: &["--> src/lib.rs:61:8", "useless use of `format!`"],
         rest: &["could not compile `shop` (lib) due to 5 previous errors"],
     },
-    Told {
+    FeedbackCase {
         sample: "just",
         heading: "[failures: 5, reported by cargo test, just]",
         first: &["src/lib.rs:34:9", "error: recipe `test` failed on line 7 with exit code 101"],
         rest: &["formatted", "test result: FAILED"],
     },
-    Told {
+    FeedbackCase {
         sample: "make",
         heading: "[failures: 4, reported by compiler, make]",
         first: &["main.c:4:12: error: implicit", "main.c:8:14: error", "make: *** [Makefile:7: main.o] Error 1"],
         rest: &["gcc -Wall -Werror -c main.c", "cc1: all warnings"],
     },
-    Told {
+    FeedbackCase {
         sample: "make-check",
         heading: "[failures: 1, reported by make]",
         first: &["Makefile:11: check"],
         rest: &["checking"],
     },
-    Told {
+    FeedbackCase {
         sample: "pytest",
         heading: "[failures: 8, reported by pytest]",
         first: &[
@@ -124,79 +124,79 @@ const TOLD: &[Told] = &[
         ],
         rest: &["7 failed, 4 passed, 1 error", "FAILED test_shop.py::ShopTest::test_price_of_words - ValueError"],
     },
-    Told {
+    FeedbackCase {
         sample: "pytest-v-short",
         heading: "[failures: 4, reported by pytest]",
         first: &["test_more.py:29: in test_name_is_text", "assert 5 == 'corner shop'"],
         rest: &["3 failed, 2 passed, 1 error"],
     },
-    Told {
+    FeedbackCase {
         sample: "pytest-collect",
         heading: "[failures: 1, reported by pytest]",
         first: &["ERROR collecting bad/test_bad.py", "No module named 'nothing_there'"],
         rest: &["1 error in"],
     },
-    Told {
+    FeedbackCase {
         sample: "unittest",
         heading: "[failures: 4, reported by unittest]",
         first: &["test_price_is_in_cents", "\"test_shop.py\", line 12", "2300 != 230", "(item='2.00')"],
         rest: &["Ran 4 tests", "FAILED (failures=3, errors=1)"],
     },
-    Told {
+    FeedbackCase {
         sample: "unittest-v",
         heading: "[failures: 4, reported by unittest]",
         first: &["invalid literal for int()", "\"shop.py\", line 10"],
         rest: &["FAILED (failures=3, errors=1)"],
     },
-    Told {
+    FeedbackCase {
         sample: "jest",
         heading: "[failures: 4, reported by jest]",
         first: &["shop › price is in cents", "sum.test.js:10:27", "Cannot find module './missing'", "Received: 2300"],
         rest: &["Tests:       3 failed, 2 passed, 5 total", "FAIL ./broken.test.js"],
     },
-    Told {
+    FeedbackCase {
         sample: "vitest",
         heading: "[failures: 4, reported by vitest]",
         first: &["shop.test.mjs > shop > price is in cents", "shop.test.mjs:12:27", "expected 2300 to be 230"],
         rest: &["3 failed | 1 passed"],
     },
-    Told {
+    FeedbackCase {
         sample: "tsc",
         heading: "[failures: 3, reported by tsc]",
         first: &["src/shop.ts(5,14): error TS2322", "src/shop.ts(11,5)"],
         rest: &[],
     },
-    Told {
+    FeedbackCase {
         sample: "tsc-pretty",
         heading: "[failures: 3, reported by tsc]",
         first: &["src/shop.ts:5:14 - error TS2322"],
         rest: &["Found 3 errors", "return missing(text) * 10;"],
     },
-    Told {
+    FeedbackCase {
         sample: "eslint",
         heading: "[failures: 2, reported by eslint]",
         first: &["lint.js", "4:12  error    'y' is not defined", "sum.js"],
         rest: &["5 problems (4 errors, 1 warning)"],
     },
-    Told {
+    FeedbackCase {
         sample: "mypy",
         heading: "[failures: 2, reported by mypy]",
         first: &["shop.py:9: error: Incompatible types", "shop.py:18: error"],
         rest: &["Found 2 errors in 1 file"],
     },
-    Told {
+    FeedbackCase {
         sample: "ruff",
         heading: "[failures: 2, reported by ruff]",
         first: &["F401", "--> shop.py:1:8"],
         rest: &["Found 2 errors."],
     },
-    Told {
+    FeedbackCase {
         sample: "ruff-concise",
         heading: "[failures: 2, reported by ruff]",
         first: &["shop.py:1:8: F401"],
         rest: &["Found 2 errors."],
     },
-    Told {
+    FeedbackCase {
         sample: "go-test",
         heading: "[failures: 5, reported by go, go test]",
         first: &[
@@ -207,19 +207,19 @@ const TOLD: &[Told] = &[
         ],
         rest: &["FAIL\texample.com/shop\t", "ok  \texample.com/shop/ok"],
     },
-    Told {
+    FeedbackCase {
         sample: "go-test-v",
         heading: "[failures: 2, reported by go test]",
         first: &["shop_test.go:13: Price(\"2.30\") = 2300, want 230", "--- FAIL: TestWords"],
         rest: &["FAIL\texample.com/shop"],
     },
-    Told {
+    FeedbackCase {
         sample: "go-test-json",
         heading: "[failures: 2, reported by go test]",
         first: &["shop_test.go:13: Price(\"2.30\") = 2300, want 230", "--- FAIL: TestWords"],
         rest: &["FAIL\texample.com/shop"],
     },
-    Told {
+    FeedbackCase {
         sample: "go-build",
         heading: "[failures: 2, reported by go]",
         first: &["bad/bad.go:4:9: undefined: missing", "bad/bad.go:8:9"],
@@ -229,7 +229,7 @@ const TOLD: &[Told] = &[
 
 #[test]
 fn failures_of_known_runners_come_first_and_the_rest_is_kept() {
-    for case in TOLD {
+    for case in CASES {
         let text = reduce(&sample(case.sample), MAX_FAILURE);
         let name = case.sample;
         assert!(text.starts_with(case.heading), "{name}:\n{text}");
@@ -245,7 +245,7 @@ fn failures_of_known_runners_come_first_and_the_rest_is_kept() {
 
 #[test]
 fn samples_are_seen_as_they_are_here() {
-    let mut names: Vec<&str> = TOLD.iter().map(|case| case.sample).collect();
+    let mut names: Vec<&str> = CASES.iter().map(|case| case.sample).collect();
     names.extend(["own", "prove", "pip-bar"]);
     for name in names {
         insta::with_settings!({ snapshot_path => "seen", prepend_module_to_snapshot => false, omit_expression => true }, {
@@ -267,7 +267,7 @@ fn output_of_an_unknown_tool_keeps_its_first_error_and_its_end() {
 
 #[test]
 fn reducing_again_changes_nothing() {
-    for case in TOLD {
+    for case in CASES {
         for limit in [MAX_FAILURE, 3_000] {
             let once = reduce(&sample(case.sample), limit);
             assert_eq!(reduce(once.as_bytes(), limit), once, "{}", case.sample);
@@ -279,7 +279,7 @@ fn reducing_again_changes_nothing() {
 
 #[test]
 fn small_limits_still_name_the_first_failure() {
-    for case in TOLD {
+    for case in CASES {
         let text = reduce(&sample(case.sample), 1_500);
         assert!(text.len() <= 1_500 && text.starts_with("[failures: "), "{}:\n{text}", case.sample);
         let first = reduce(&sample(case.sample), MAX_FAILURE);
@@ -290,7 +290,7 @@ fn small_limits_still_name_the_first_failure() {
 
 /// All lines of all samples.
 static LINES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-    let samples = TOLD.iter().map(|case| sample(case.sample));
+    let samples = CASES.iter().map(|case| sample(case.sample));
     samples.flat_map(|text| text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>()).collect()
 });
 

@@ -19,7 +19,7 @@ use runner_core::verdict::{FaultKind, SessionEndKind, SessionTask, StopCause, Ve
 use crate::fixture::{fault, inner, leaf, node, passed, sample, tree, verdicts};
 
 /// All inputs of `decide_next`.
-struct Situation {
+struct NextSituation {
     policy: Policy,
     tree: TaskTree,
     state: RunState,
@@ -31,7 +31,7 @@ struct Situation {
     stop_request: Option<StopRequest>,
 }
 
-impl Situation {
+impl NextSituation {
     fn new() -> Self {
         Self {
             policy: Policy { kinds: kinds(&["first"]), ..Policy::default() },
@@ -104,7 +104,7 @@ fn pass_all(tree: &mut TaskTree) {
 }
 
 /// Finishes `b` in iteration 7, to be reviewed by a person.
-fn finish(case: &mut Situation) {
+fn finish(case: &mut NextSituation) {
     case.policy.review = ReviewPolicy::Human;
     case.state.last_status = Some(IterationStatus::Done);
     case.state.last_guard = Some(GuardOutcome::Pass);
@@ -117,7 +117,7 @@ fn word(iter: u32, decision: Decision) -> ReviewDecision {
     ReviewDecision { on: PendingNode { node: "b".to_owned(), iter }, decision, signature: None }
 }
 
-type Reason = (&'static str, RunStatus, fn(&mut Situation));
+type Reason = (&'static str, RunStatus, fn(&mut NextSituation));
 
 /// The reasons why a run does not continue, in order of precedence; reasons that lead to the same state are adjacent.
 fn reasons() -> Vec<Reason> {
@@ -161,7 +161,7 @@ fn reasons() -> Vec<Reason> {
 }
 
 /// The only agent has failed so many times in a row, in words that no rule knows.
-fn fail_unexplained(it: &mut Situation, times: u32) {
+fn fail_unexplained(it: &mut NextSituation, times: u32) {
     let failure = ClassifiedFailure {
         class: FailureClass::Unexplained,
         why: "it exited with code 1: E_NEW".to_owned(),
@@ -180,13 +180,13 @@ fn fail_unexplained(it: &mut Situation, times: u32) {
 
 #[test]
 fn an_agent_that_fails_without_tokens_is_tried_again_for_six_hours() {
-    let next = |times| Situation::with(|it| fail_unexplained(it, times)).next();
+    let next = |times| NextSituation::with(|it| fail_unexplained(it, times)).next();
     let NextStep::Wait(wait, reason) = next(9) else { panic!("it does not wait") };
     assert_eq!(wait.until.to_string(), "2026-01-01T13:00:00Z");
     assert_eq!(reason.message, "the agent failed before it used a token: it exited with code 1: E_NEW");
     let NextStep::End { end: RunEnd::Failed, reason } = next(10) else { panic!("it does not end") };
     assert!(reason.message.ends_with("E_NEW; it was tried again for six hours"), "{}", reason.message);
-    let other = Situation::with(|it| {
+    let other = NextSituation::with(|it| {
         fail_unexplained(it, 10);
         it.policy.kinds = kinds(&["first", "second"]);
     });
@@ -196,7 +196,7 @@ fn an_agent_that_fails_without_tokens_is_tried_again_for_six_hours() {
 #[test]
 fn each_reason_alone_decides() {
     for (name, expect, set) in reasons() {
-        assert_eq!(state(&Situation::with(set).next()), expect, "{name}");
+        assert_eq!(state(&NextSituation::with(set).next()), expect, "{name}");
     }
 }
 
@@ -205,7 +205,7 @@ fn of_two_reasons_the_first_of_the_order_decides() {
     let reasons = reasons();
     for (at, (first, expect, set_first)) in reasons.iter().enumerate() {
         for (second, _, set_second) in &reasons[at + 1..] {
-            let mut case = Situation::new();
+            let mut case = NextSituation::new();
             set_second(&mut case);
             set_first(&mut case);
             // To wait for a person uses nothing.
@@ -219,7 +219,7 @@ fn of_two_reasons_the_first_of_the_order_decides() {
 #[test]
 fn every_stop_says_why_in_a_sentence_and_names_a_command() {
     for (name, expect, set) in reasons() {
-        let reason = match Situation::with(set).next() {
+        let reason = match NextSituation::with(set).next() {
             NextStep::Wait(_, reason)
             | NextStep::WaitForPerson(reason)
             | NextStep::Pause(reason)
@@ -239,7 +239,7 @@ fn every_stop_says_why_in_a_sentence_and_names_a_command() {
 
 #[test]
 fn a_finished_node_waits_for_a_person_until_anything_about_it_is_another() {
-    type Change = fn(&mut Situation);
+    type Change = fn(&mut NextSituation);
     let changes: [Change; 7] = [
         |case| case.policy.review = ReviewPolicy::Off,
         |case| case.policy.review = ReviewPolicy::Agent,
@@ -253,17 +253,17 @@ fn a_finished_node_waits_for_a_person_until_anything_about_it_is_another() {
             case.feedback.nodes.entry("b".to_owned()).or_default().history.push(rejected);
         },
     ];
-    let case = Situation::with(finish);
+    let case = NextSituation::with(finish);
     assert_eq!(find_pending(&case.standing(&[])), Some(PendingNode { node: "b".to_owned(), iter: 7 }));
     for change in changes {
-        let case = Situation::with(|case| {
+        let case = NextSituation::with(|case| {
             finish(case);
             change(case);
         });
         assert_eq!(find_pending(&case.standing(&[])), None);
         assert_eq!(state(&case.next()), RunStatus::Running);
     }
-    let required = Situation::with(|case| {
+    let required = NextSituation::with(|case| {
         finish(case);
         (case.policy.review, case.state.review_required) = (ReviewPolicy::Off, true);
     });
@@ -274,7 +274,7 @@ fn a_finished_node_waits_for_a_person_until_anything_about_it_is_another() {
 #[test]
 fn a_persons_word_is_an_iteration_without_a_session_whatever_the_ceilings_say() {
     for decision in [Decision::Approve, Decision::Reject { reasons: "no test".to_owned() }] {
-        let case = Situation::with(|case| {
+        let case = NextSituation::with(|case| {
             case.state.next_iter = 101;
             finish(case);
             case.word = Some(word(100, decision.clone()));
@@ -287,12 +287,12 @@ fn a_persons_word_is_an_iteration_without_a_session_whatever_the_ceilings_say() 
 
 #[test]
 fn a_word_on_another_iteration_or_after_the_one_that_it_was_is_not_heard() {
-    let late = Situation::with(|case| {
+    let late = NextSituation::with(|case| {
         finish(case);
         case.word = Some(word(6, Decision::Approve));
     });
     assert_eq!(state(&late.next()), RunStatus::Waiting);
-    let missing = Situation::with(|case| {
+    let missing = NextSituation::with(|case| {
         finish(case);
         case.word = Some(word(7, Decision::Approve));
         case.verdict = Some(Verdict::Misconfigured { what: "install just".to_owned() });
@@ -302,14 +302,14 @@ fn a_word_on_another_iteration_or_after_the_one_that_it_was_is_not_heard() {
 
 #[test]
 fn nobody_works_while_nobody_can_review() {
-    let case = Situation::with(|case| {
+    let case = NextSituation::with(|case| {
         case.policy.review = ReviewPolicy::Agent;
         case.policy.kinds.review = vec!["judge".to_owned()];
         let limit = Verdict::Unavailable { why: "limit".to_owned(), until: None };
         case.outages = fallback::outages_after(&[], "judge", &limit, now());
     });
     assert_eq!(state(&case.next()), RunStatus::Waiting);
-    let case = Situation { outages: Vec::new(), ..case };
+    let case = NextSituation { outages: Vec::new(), ..case };
     assert_eq!(case.task().reviewer.as_deref(), Some("judge"));
 }
 
@@ -323,18 +323,18 @@ fn verdicts_that_continue_a_run_continue_it() {
                 | Verdict::Misconfigured { .. }
                 | Verdict::Interrupted { .. }
         );
-        let next = Situation::with(|case| case.verdict = Some(verdict.clone())).next();
+        let next = NextSituation::with(|case| case.verdict = Some(verdict.clone())).next();
         assert_eq!(state(&next) == RunStatus::Running, !stops, "{verdict:?}");
     }
     for by in [StopCause::Shutdown, StopCause::Death] {
-        let next = Situation::with(|case| case.verdict = Some(Verdict::Interrupted { by })).next();
+        let next = NextSituation::with(|case| case.verdict = Some(Verdict::Interrupted { by })).next();
         assert_eq!(state(&next), RunStatus::Running, "{by:?}");
     }
 }
 
 #[test]
 fn counters_below_their_limit_let_a_run_continue() {
-    let case = Situation::with(|case| {
+    let case = NextSituation::with(|case| {
         case.policy.max_cost_micro_usd = Some(6);
         case.policy.max_tokens = Some(6);
         case.policy.max_run_ms = Some(6);
@@ -358,14 +358,14 @@ fn counters_below_their_limit_let_a_run_continue() {
 #[test]
 fn an_allowance_adds_to_the_iterations() {
     let at = |next_iter| {
-        state(&Situation::with(|case| (case.state.next_iter, case.state.allowance) = (next_iter, 20)).next())
+        state(&NextSituation::with(|case| (case.state.next_iter, case.state.allowance) = (next_iter, 20)).next())
     };
     assert_eq!((at(120), at(121)), (RunStatus::Running, RunStatus::Limit));
 }
 
 #[test]
 fn without_ceilings_nothing_is_counted() {
-    let case = Situation::with(|case| {
+    let case = NextSituation::with(|case| {
         case.state.usage.cost_micro_usd = Some(u64::MAX);
         case.state.usage.output_tokens = Some(u64::MAX);
         case.state.elapsed_ms = u64::MAX;
@@ -376,7 +376,7 @@ fn without_ceilings_nothing_is_counted() {
 #[test]
 fn what_was_tried_without_a_commit_counts_towards_every_ceiling() {
     let with = |set: fn(&mut Policy), tried: u64| {
-        let case = Situation::with(|case| {
+        let case = NextSituation::with(|case| {
             set(&mut case.policy);
             case.state.usage = UsageTotal { cost_micro_usd: Some(4), cached_tokens: Some(4), ..UsageTotal::default() };
             case.state.elapsed_ms = 4;
@@ -399,7 +399,9 @@ fn what_was_tried_without_a_commit_counts_towards_every_ceiling() {
 #[test]
 fn a_session_is_asked_of_the_first_kind_that_is_not_out() {
     let with = |verdict: Option<Verdict>| {
-        Situation::with(|case| (case.policy.kinds, case.verdict) = (kinds(&["first", "second"]), verdict)).task().kind
+        NextSituation::with(|case| (case.policy.kinds, case.verdict) = (kinds(&["first", "second"]), verdict))
+            .task()
+            .kind
     };
     assert_eq!(with(None).as_deref(), Some("first"));
     assert_eq!(with(Some(fault())).as_deref(), Some("first"));
@@ -410,7 +412,7 @@ fn a_session_is_asked_of_the_first_kind_that_is_not_out() {
 #[test]
 fn a_run_waits_at_its_beginning_too_where_every_service_is_known_to_be_out() {
     let unavailable = |why: &str| Verdict::Unavailable { why: why.to_owned(), until: None };
-    let case = Situation::with(|case| {
+    let case = NextSituation::with(|case| {
         case.policy.kinds = kinds(&["first", "second"]);
         case.outages = fallback::outages_after(&[], "first", &unavailable("limit"), now());
         case.outages = fallback::outages_after(&case.outages, "first", &unavailable("limit"), now());
@@ -424,7 +426,7 @@ fn a_run_waits_at_its_beginning_too_where_every_service_is_known_to_be_out() {
 
 #[test]
 fn each_role_has_kinds_of_its_own() {
-    let mut case = Situation::with(|case| {
+    let mut case = NextSituation::with(|case| {
         case.policy.kinds.plan = vec!["planner".to_owned()];
         case.outages = fallback::outages_after(
             &[],
@@ -440,7 +442,7 @@ fn each_role_has_kinds_of_its_own() {
 
 #[test]
 fn the_task_tells_the_leaf_its_path_and_its_attempts() {
-    let case = Situation::with(|case| {
+    let case = NextSituation::with(|case| {
         case.state.next_iter = 8;
         node(&mut case.tree, "b").passes = true;
         node(&mut case.tree, "c1").attempts = 1;
@@ -477,7 +479,7 @@ fn roles_follow_from_repair_root_and_the_last_attempt() {
 #[test]
 fn a_planner_may_narrow_on_the_last_attempt_once_per_node() {
     let narrowing = |tree: TaskTree, set: fn(&mut RunState)| {
-        let case = Situation::with(|case| {
+        let case = NextSituation::with(|case| {
             case.tree = tree;
             set(&mut case.state);
         });
@@ -502,16 +504,16 @@ fn a_planner_may_narrow_on_the_last_attempt_once_per_node() {
 
 #[test]
 fn the_root_alone_is_planned() {
-    let alone = Situation::with(|case| case.tree = tree(leaf("root", 0)));
+    let alone = NextSituation::with(|case| case.tree = tree(leaf("root", 0)));
     assert_eq!(alone.task().role, Role::Planner);
-    let below = Situation::with(|case| case.tree = tree(inner("root", 0, vec![passed("a", 1), leaf("b", 2)])));
+    let below = NextSituation::with(|case| case.tree = tree(inner("root", 0, vec![passed("a", 1), leaf("b", 2)])));
     assert_eq!(below.task().role, Role::Worker);
 }
 
 #[test]
 fn failed_run_says_what_its_last_session_came_to() {
     let message_of = |count, kind, what: &str| {
-        let case = Situation::with(|case| {
+        let case = NextSituation::with(|case| {
             (case.policy.max_consecutive_faults, case.state.consecutive_faults) = (count, count);
             case.verdict = Some(Verdict::Fault { kind, what: what.to_owned() });
         });
@@ -536,7 +538,7 @@ fn failed_run_says_what_its_last_session_came_to() {
 
 #[test]
 fn a_run_that_is_stuck_says_what_its_last_session_came_to() {
-    let case = Situation::with(|case| {
+    let case = NextSituation::with(|case| {
         node(&mut case.tree, "b").attempts = 3;
         let red = Attempt {
             iter: 7,
@@ -583,11 +585,12 @@ fn resume_resets_what_stopped_the_run_and_keeps_the_rest() {
 
 #[test]
 fn counters_are_reset_only_where_they_would_stop_a_run_that_had_ended() {
-    let resume =
-        |situation: &Situation, had_ended: bool, more: u32| state_on_resume(&situation.standing(&[]), had_ended, more);
-    let counting = Situation::with(|situation| situation.state.consecutive_faults = 1);
+    let resume = |situation: &NextSituation, had_ended: bool, more: u32| {
+        state_on_resume(&situation.standing(&[]), had_ended, more)
+    };
+    let counting = NextSituation::with(|situation| situation.state.consecutive_faults = 1);
     assert_eq!(resume(&counting, true, 0), counting.state, "one fault does not stop a run");
-    let failed = Situation::with(|situation| situation.state.consecutive_faults = 3);
+    let failed = NextSituation::with(|situation| situation.state.consecutive_faults = 3);
     assert_eq!(resume(&failed, true, 0).consecutive_faults, 0);
     assert_eq!(resume(&failed, false, 2), RunState { allowance: 2, ..failed.state.clone() });
 }

@@ -15,7 +15,7 @@ use crate::fixture::{
 };
 
 /// All inputs of `judge`.
-struct Situation {
+struct StopSituation {
     policy: Policy,
     task: SessionTask,
     stop: Option<StopCause>,
@@ -23,7 +23,7 @@ struct Situation {
     finding: SessionFinding,
 }
 
-impl Situation {
+impl StopSituation {
     fn answer(&mut self) -> &mut AgentAnswer {
         if !matches!(self.session.how, SessionEndKind::Answered(_)) {
             self.session = answered(AnswerStatus::Done);
@@ -55,11 +55,11 @@ enum Expect {
 /// A finding in the list: its name, how to produce it, and its verdict.
 struct Entry {
     name: &'static str,
-    set: fn(&mut Situation),
+    set: fn(&mut StopSituation),
     expect: Expect,
 }
 
-fn entry(name: &'static str, expect: Expect, set: fn(&mut Situation)) -> Entry {
+fn entry(name: &'static str, expect: Expect, set: fn(&mut StopSituation)) -> Entry {
     Entry { name, set, expect }
 }
 
@@ -147,8 +147,8 @@ fn list() -> Vec<Entry> {
     ]
 }
 
-fn dull() -> Situation {
-    Situation {
+fn dull() -> StopSituation {
+    StopSituation {
         policy: Policy::default(),
         task: task(),
         stop: None,

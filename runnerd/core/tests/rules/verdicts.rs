@@ -18,14 +18,14 @@ use crate::fixture::{
 };
 
 /// The events of an iteration up to Inspect.
-struct Told {
+struct InspectedSession {
     policy: Policy,
     task: SessionTask,
     session: SessionEnd,
     finding: SessionFinding,
 }
 
-impl Told {
+impl InspectedSession {
     fn of(session: SessionEnd, tree: TreeFinding) -> Self {
         Self { policy: Policy::default(), task: task(), session, finding: finding(tree) }
     }
@@ -64,21 +64,21 @@ fn outcome_of(phase: Phase) -> IterationOutcome {
 }
 
 /// Asserts that an iteration is settled with this verdict after `more` events.
-fn check(case: &Told, more: impl IntoIterator<Item = IterationEvent>, expect: &Verdict) {
+fn check(case: &InspectedSession, more: impl IntoIterator<Item = IterationEvent>, expect: &Verdict) {
     assert_eq!(&outcome_of(case.after(more)).verdict, expect);
 }
 
 /// Asserts that an iteration is settled as Broken by this rule, right after Inspect.
-fn check_rule(case: &Told, expect: SessionRule) {
+fn check_rule(case: &InspectedSession, expect: SessionRule) {
     let verdict = outcome_of(case.after([])).verdict;
     assert!(matches!(&verdict, Verdict::Broken(RuleBreach { rule, .. }) if *rule == expect), "{verdict:?}");
 }
 
-fn review_case(by: ReviewPolicy) -> Told {
-    Told::done().with_policy(Policy { review: by, ..Policy::default() })
+fn review_case(by: ReviewPolicy) -> InspectedSession {
+    InspectedSession::done().with_policy(Policy { review: by, ..Policy::default() })
 }
 
-fn strict(role: Role, case: Told) -> Told {
+fn strict(role: Role, case: InspectedSession) -> InspectedSession {
     let policy = Policy { roles: RolesMode::Strict, ..Policy::default() };
     case.with_policy(policy).with_task(SessionTask { role, ..task() })
 }
@@ -89,14 +89,14 @@ fn guard_event(how: GuardEndKind) -> IterationEvent {
 
 #[test]
 fn done_with_a_green_guard_is_accepted() {
-    check(&Told::done(), [IterationEvent::GuardEnded(green())], &Verdict::Accepted);
+    check(&InspectedSession::done(), [IterationEvent::GuardEnded(green())], &Verdict::Accepted);
 }
 
 #[test]
 fn done_with_any_other_end_of_the_guard_is_red() {
     for how in [GuardEndKind::Exited(1), GuardEndKind::Exited(-1), GuardEndKind::Exited(256), GuardEndKind::Signaled(9)]
     {
-        check(&Told::done(), [guard_event(how)], &Verdict::RedGuard);
+        check(&InspectedSession::done(), [guard_event(how)], &Verdict::RedGuard);
     }
 }
 
@@ -109,9 +109,9 @@ fn a_red_guard_is_not_reviewed() {
 
 #[test]
 fn the_guard_runs_for_a_claim_of_done_only() {
-    assert_eq!(Told::done().after([]).name(), PhaseName::Guard);
+    assert_eq!(InspectedSession::done().after([]).name(), PhaseName::Guard);
     for session in [answered(AnswerStatus::Retry), decomposed(1), session(faulty())] {
-        assert_eq!(Told::of(session, legal()).after([]).name(), PhaseName::Settle);
+        assert_eq!(InspectedSession::of(session, legal()).after([]).name(), PhaseName::Settle);
     }
 }
 
@@ -143,17 +143,18 @@ fn a_person_decides_later_after_a_green_guard() {
 
 #[test]
 fn what_is_not_done_is_settled_by_its_status() {
-    check(&Told::of(answered(AnswerStatus::Retry), legal()), [], &Verdict::Retry);
-    check(&Told::of(decomposed(2), legal()), [], &Verdict::Decomposed);
+    check(&InspectedSession::of(answered(AnswerStatus::Retry), legal()), [], &Verdict::Retry);
+    check(&InspectedSession::of(decomposed(2), legal()), [], &Verdict::Decomposed);
     let gained = TreeFinding::Legal { gained: 2, reworded: false };
-    check(&Told::of(answered(AnswerStatus::Decomposed), gained), [], &Verdict::Decomposed);
+    check(&InspectedSession::of(answered(AnswerStatus::Decomposed), gained), [], &Verdict::Decomposed);
 }
 
 #[test]
 fn a_planner_that_may_narrow_loses_no_attempt_for_a_changed_goal() {
     let reworded = TreeFinding::Legal { gained: 0, reworded: true };
-    let case =
-        |narrowing, status, tree| Told::of(answered(status), tree).with_task(SessionTask { narrowing, ..task() });
+    let case = |narrowing, status, tree| {
+        InspectedSession::of(answered(status), tree).with_task(SessionTask { narrowing, ..task() })
+    };
     check(&case(true, AnswerStatus::Retry, reworded.clone()), [], &Verdict::Narrowed);
     check(&case(false, AnswerStatus::Retry, reworded.clone()), [], &Verdict::Retry);
     check(&case(true, AnswerStatus::Retry, legal()), [], &Verdict::Retry);
@@ -162,7 +163,7 @@ fn a_planner_that_may_narrow_loses_no_attempt_for_a_changed_goal() {
 
 #[test]
 fn a_session_without_an_answer_is_settled_by_its_end() {
-    let case = |how| Told::of(session(how), legal());
+    let case = |how| InspectedSession::of(session(how), legal());
     check(&case(unavailable()), [], &Verdict::Unavailable { why: "usage limit".to_owned(), until: None });
     check(&case(SessionEndKind::TimedOut), [], &Verdict::Timeout { during: PhaseName::Work });
     check(&case(misconfigured()), [], &Verdict::Misconfigured { what: "log in".to_owned() });
@@ -173,7 +174,7 @@ fn a_session_without_an_answer_is_settled_by_its_end() {
 
 #[test]
 fn each_rule_of_broken_is_found() {
-    let of = Told::of;
+    let of = InspectedSession::of;
     let tree = |gained, reworded| TreeFinding::Legal { gained, reworded };
     let with_children = |status| {
         let SessionEndKind::Answered(decomposed_answer) = decomposed(1).how else { panic!("an answer") };
@@ -192,13 +193,13 @@ fn each_rule_of_broken_is_found() {
     check_rule(&of(decomposed(0), legal()), SessionRule::DecomposedNeedsChildren);
     check_rule(&of(decomposed(1), tree(1, false)), SessionRule::ChildrenOneWay);
     let rewritten = SessionFinding { history: Some("a rebase is in progress".to_owned()), ..finding(legal()) };
-    check_rule(&Told::done().with_finding(rewritten), SessionRule::History);
+    check_rule(&InspectedSession::done().with_finding(rewritten), SessionRule::History);
 }
 
 #[test]
 fn an_empty_list_of_children_is_none() {
     let empty = AgentAnswer { children: Some(Vec::new()), ..answer(AnswerStatus::Done) };
-    let case = Told::of(session(SessionEndKind::Answered(empty)), legal());
+    let case = InspectedSession::of(session(SessionEndKind::Answered(empty)), legal());
     assert_eq!(case.after([]).name(), PhaseName::Guard);
 }
 
@@ -206,7 +207,7 @@ fn an_empty_list_of_children_is_none() {
 fn the_root_is_not_done_while_nothing_differs_from_the_base() {
     let case = |path: &[&str], status, changed_since_base| {
         let path = path.iter().map(|id| (*id).to_owned()).collect();
-        Told::of(answered(status), legal())
+        InspectedSession::of(answered(status), legal())
             .with_task(SessionTask { path, role: Role::Planner, ..task() })
             .with_finding(SessionFinding { changed_since_base, ..finding(legal()) })
     };
@@ -221,7 +222,7 @@ fn a_claim_of_which_nothing_is_in_the_scope_is_refused() {
     let case = |status, outside: &[&str], changed_code| {
         let outside: Vec<String> = outside.iter().map(|path| (*path).to_owned()).collect();
         let finding = SessionFinding { reverted: outside.clone(), outside, changed_code, ..finding(legal()) };
-        Told::of(answered(status), legal()).with_finding(finding)
+        InspectedSession::of(answered(status), legal()).with_finding(finding)
     };
     check_rule(&case(AnswerStatus::Done, &["lib/x"], false), SessionRule::Scope);
     assert_eq!(case(AnswerStatus::Done, &["lib/x"], true).after([]).name(), PhaseName::Guard);
@@ -233,34 +234,36 @@ fn a_claim_of_which_nothing_is_in_the_scope_is_refused() {
 fn strict_mode_keeps_planners_from_code_and_workers_from_plans() {
     let code = || SessionFinding { changed_code: true, ..finding(legal()) };
     for status in [AnswerStatus::Done, AnswerStatus::Retry] {
-        let case = || Told::of(answered(status), legal()).with_finding(code());
+        let case = || InspectedSession::of(answered(status), legal()).with_finding(code());
         check_rule(&strict(Role::Planner, case()), SessionRule::PlannerNoCode);
         for role in [Role::Worker, Role::Repair] {
             assert_ne!(outcome_name(&strict(role, case())), Some(VerdictName::Broken));
         }
     }
     check_rule(
-        &strict(Role::Planner, Told::of(decomposed(1), legal()).with_finding(code())),
+        &strict(Role::Planner, InspectedSession::of(decomposed(1), legal()).with_finding(code())),
         SessionRule::PlannerNoCode,
     );
-    check_rule(&strict(Role::Worker, Told::of(decomposed(1), legal())), SessionRule::WorkerNoChildren);
+    check_rule(&strict(Role::Worker, InspectedSession::of(decomposed(1), legal())), SessionRule::WorkerNoChildren);
     for role in [Role::Planner, Role::Repair] {
-        check(&strict(role, Told::of(decomposed(1), legal())), [], &Verdict::Decomposed);
+        check(&strict(role, InspectedSession::of(decomposed(1), legal())), [], &Verdict::Decomposed);
     }
 }
 
 #[test]
 fn outside_strict_mode_a_session_may_plan_or_work() {
     let code = SessionFinding { changed_code: true, ..finding(legal()) };
-    let case = Told::of(decomposed(1), legal()).with_finding(code);
+    let case = InspectedSession::of(decomposed(1), legal()).with_finding(code);
     for role in [Role::Planner, Role::Worker] {
-        let case =
-            Told { policy: Policy::default(), ..strict(role, Told { session: case.session.clone(), ..Told::done() }) };
+        let case = InspectedSession {
+            policy: Policy::default(),
+            ..strict(role, InspectedSession { session: case.session.clone(), ..InspectedSession::done() })
+        };
         check(&case, [], &Verdict::Decomposed);
     }
 }
 
-fn outcome_name(case: &Told) -> Option<VerdictName> {
+fn outcome_name(case: &InspectedSession) -> Option<VerdictName> {
     match case.after([]) {
         Phase::Settle { outcome } => Some(outcome.verdict.name()),
         _ => None,
@@ -270,7 +273,7 @@ fn outcome_name(case: &Told) -> Option<VerdictName> {
 #[test]
 fn a_budget_that_runs_out_ends_the_run() {
     let during = |during| Verdict::Timeout { during };
-    check(&Told::done(), [guard_event(GuardEndKind::TimedOut)], &during(PhaseName::Guard));
+    check(&InspectedSession::done(), [guard_event(GuardEndKind::TimedOut)], &during(PhaseName::Guard));
     let timed_out = [IterationEvent::GuardEnded(green()), IterationEvent::ReviewEnded(review(ReviewEndKind::TimedOut))];
     check(&review_case(ReviewPolicy::Agent), timed_out, &during(PhaseName::Review));
 }
@@ -278,13 +281,13 @@ fn a_budget_that_runs_out_ends_the_run() {
 #[test]
 fn a_budget_that_is_to_be_retried_is_a_fault_and_a_hanging_guard_is_red() {
     let policy = || Policy { on_timeout: TimeoutPolicy::Retry, review: ReviewPolicy::Agent, ..Policy::default() };
-    let case = Told::of(session(SessionEndKind::TimedOut), legal()).with_policy(policy());
-    let faults = |case: &Told, more: Vec<IterationEvent>| {
+    let case = InspectedSession::of(session(SessionEndKind::TimedOut), legal()).with_policy(policy());
+    let faults = |case: &InspectedSession, more: Vec<IterationEvent>| {
         let verdict = outcome_of(case.after(more)).verdict;
         assert!(matches!(verdict, Verdict::Fault { kind: FaultKind::Timeout, .. }), "{verdict:?}");
     };
     faults(&case, Vec::new());
-    let claimed = Told::done().with_policy(policy());
+    let claimed = InspectedSession::done().with_policy(policy());
     faults(
         &claimed,
         vec![IterationEvent::GuardEnded(green()), IterationEvent::ReviewEnded(review(ReviewEndKind::TimedOut))],
@@ -295,24 +298,32 @@ fn a_budget_that_is_to_be_retried_is_a_fault_and_a_hanging_guard_is_red() {
 #[test]
 fn a_guard_that_cannot_run_is_misconfigured_and_one_that_was_cut_is_interrupted() {
     let missing = GuardEndKind::Missing { what: "install just".to_owned() };
-    check(&Told::done(), [guard_event(missing)], &Verdict::Misconfigured { what: "install just".to_owned() });
-    check(&Told::done(), [guard_event(GuardEndKind::Cut)], &Verdict::Interrupted { by: StopCause::Death });
+    check(
+        &InspectedSession::done(),
+        [guard_event(missing)],
+        &Verdict::Misconfigured { what: "install just".to_owned() },
+    );
+    check(&InspectedSession::done(), [guard_event(GuardEndKind::Cut)], &Verdict::Interrupted { by: StopCause::Death });
 }
 
 #[test]
 fn a_guard_whose_supervisor_is_lost_is_asked_once_more_and_then_is_a_fault() {
     let lost = || guard_event(GuardEndKind::Lost);
-    let again = Told::done().after([lost()]);
+    let again = InspectedSession::done().after([lost()]);
     assert_eq!(again.effect(), Some(IterationEffect::RunGuard));
-    check(&Told::done(), [lost(), IterationEvent::GuardEnded(green())], &Verdict::Accepted);
-    check(&Told::done(), [lost(), guard_event(GuardEndKind::Exited(1))], &Verdict::RedGuard);
-    check(&Told::done(), [lost(), guard_event(GuardEndKind::TimedOut)], &Verdict::Timeout { during: PhaseName::Guard });
+    check(&InspectedSession::done(), [lost(), IterationEvent::GuardEnded(green())], &Verdict::Accepted);
+    check(&InspectedSession::done(), [lost(), guard_event(GuardEndKind::Exited(1))], &Verdict::RedGuard);
+    check(
+        &InspectedSession::done(),
+        [lost(), guard_event(GuardEndKind::TimedOut)],
+        &Verdict::Timeout { during: PhaseName::Guard },
+    );
     for more in [
         vec![],
         vec![IterationEvent::Restarted],
         vec![IterationEvent::Stop(StopCause::Shutdown), IterationEvent::Restarted],
     ] {
-        let end = Told::done().after([lost()].into_iter().chain(more).chain([lost()]));
+        let end = InspectedSession::done().after([lost()].into_iter().chain(more).chain([lost()]));
         let outcome = outcome_of(end);
         assert_eq!(outcome.verdict.detail().as_deref(), Some("guard lost: the guard's supervisor was killed twice"));
         assert_eq!(verdict_row(outcome.verdict.name()).attempts, 0, "it is not an answer");
@@ -324,7 +335,7 @@ fn a_guard_whose_supervisor_is_lost_is_asked_once_more_and_then_is_a_fault() {
 fn a_guard_that_rewrites_history_breaks_a_rule_green_or_red() {
     for how in [GuardEndKind::Exited(0), GuardEndKind::Exited(1), GuardEndKind::Lost] {
         let end = GuardEnd { history: Some("HEAD is elsewhere".to_owned()), ..guard(how) };
-        let verdict = outcome_of(Told::done().after([IterationEvent::GuardEnded(end)])).verdict;
+        let verdict = outcome_of(InspectedSession::done().after([IterationEvent::GuardEnded(end)])).verdict;
         assert!(matches!(&verdict, Verdict::Broken(breach) if breach.rule == SessionRule::History), "{verdict:?}");
     }
 }
@@ -398,12 +409,14 @@ fn an_attempt_is_charged_for_an_answer_or_an_exceeded_context_only() {
     for how in [unavailable(), SessionEndKind::TimedOut, misconfigured(), faulty(), SessionEndKind::Cut] {
         for policy in [TimeoutPolicy::Stop, TimeoutPolicy::Retry] {
             let policy = Policy { on_timeout: policy, ..Policy::default() };
-            let verdict = outcome_of(Told::of(session(how.clone()), invalid()).with_policy(policy).after([])).verdict;
+            let verdict =
+                outcome_of(InspectedSession::of(session(how.clone()), invalid()).with_policy(policy).after([])).verdict;
             assert_eq!(verdict_row(verdict.name()).attempts, 0, "{verdict:?}");
         }
     }
     assert_eq!(
-        verdict_row(outcome_of(Told::of(session(context_exceeded()), legal()).after([])).verdict.name()).attempts,
+        verdict_row(outcome_of(InspectedSession::of(session(context_exceeded()), legal()).after([])).verdict.name())
+            .attempts,
         1
     );
 }
