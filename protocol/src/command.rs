@@ -59,6 +59,30 @@ pub const KNOWN_COMMANDS: &[(&str, &str)] = &[
     ("Create a repository", "git init"),
 ];
 
+/// The commands of `runnerctl` that are about one run, and take `--run`.
+const RUN_COMMANDS: [&str; 20] = [
+    "add",
+    "answer",
+    "approve",
+    "cancel",
+    "config edit",
+    "config set",
+    "deliver",
+    "edit",
+    "explain",
+    "guard accept",
+    "land",
+    "log",
+    "note",
+    "pause",
+    "reject",
+    "resume",
+    "retry",
+    "status",
+    "step",
+    "tree",
+];
+
 impl Command {
     /// Makes one of its words.
     fn new<'a>(label: &str, argv: impl IntoIterator<Item = &'a str>) -> Self {
@@ -175,6 +199,20 @@ impl Command {
         command
     }
 
+    /// Returns it with the name of the run that it is about, if it takes one and has none.
+    fn about_run(&self, run: &str) -> Self {
+        let words = self.argv.iter().skip(1).map(String::as_str).collect::<Vec<_>>().join(" ");
+        let is_about_run = RUN_COMMANDS.iter().any(|name| words.strip_prefix(name).is_some_and(is_word_end));
+        let mut command = self.clone();
+        if self.argv.first().is_some_and(|program| program == "runnerctl")
+            && is_about_run
+            && !self.argv.iter().any(|word| word == "--run")
+        {
+            command.argv.extend(["--run".to_owned(), run.to_owned()]);
+        }
+        command
+    }
+
     /// Returns it for a person on another machine than `host`: `runnerctl` asks there, other programs start there.
     #[must_use]
     pub fn on_host(&self, host: &Host) -> Self {
@@ -186,6 +224,11 @@ impl Command {
         }
         command
     }
+}
+
+/// Whether a word ends before this text.
+fn is_word_end(rest: &str) -> bool {
+    !rest.starts_with(|next: char| next.is_alphanumeric() || "-_".contains(next))
 }
 
 /// What a person can do next: a sentence, and the commands in it.
@@ -219,6 +262,27 @@ impl NextSteps {
     pub fn with_command(mut self, command: Command) -> Self {
         self.add_command(command);
         self
+    }
+
+    /// Returns them with the name of the run that they are about, in the sentence too.
+    #[must_use]
+    pub fn about_run(self, run: &str) -> Self {
+        let commands: Vec<Command> = self.commands.iter().map(|command| command.about_run(run)).collect();
+        let lines = self.commands.iter().map(Command::to_shell).zip(commands.iter().map(Command::to_shell));
+        // Of two lines of which one begins like the other, the longer one is looked for first.
+        let mut lines: Vec<(String, String)> = lines.collect();
+        lines.sort_by_key(|(line, _)| std::cmp::Reverse(line.len()));
+        let mut text = String::new();
+        let mut rest = self.text.as_str();
+        while let Some(at) = rest.find("runnerctl ") {
+            text += &rest[..at];
+            rest = &rest[at..];
+            let known = lines.iter().find(|(line, _)| rest.strip_prefix(line.as_str()).is_some_and(is_word_end));
+            let (line, named) = known.map_or(("runnerctl ", "runnerctl "), |(line, named)| (line, named));
+            text += named;
+            rest = &rest[line.len()..];
+        }
+        Self { text: text + rest, commands }
     }
 
     /// Returns the sentence.
@@ -295,6 +359,28 @@ mod tests {
         ] {
             assert_eq!(lines(prose), <[&str; 0]>::default(), "{prose}");
         }
+    }
+
+    #[test]
+    fn commands_about_a_run_name_it_where_they_can() {
+        let ways = NextSteps::from("runnerctl resume --more 20")
+            .join("; or ", Command::retry("parser"))
+            .join(", or ", Command::approve("port", 3))
+            .then("runnerctl resume")
+            .join(" && ", Command::switch("main"))
+            .join("; see: ", Command::from_known_line("runnerctl repos").expect("it is known"));
+        let (text, commands) = ways.about_run("lint").into_parts();
+        let expected = [
+            "runnerctl resume --more 20 --run lint",
+            "runnerctl retry parser --resume --run lint",
+            "runnerctl approve --run port --iter 3",
+            "runnerctl resume --run lint",
+            "git switch main",
+            "runnerctl repos",
+        ];
+        assert_eq!(commands.iter().map(Command::to_shell).collect::<Vec<_>>(), expected);
+        let [more, retry, approve, resume, switch, repos] = expected;
+        assert_eq!(text, Some(format!("{more}; or {retry}, or {approve}, then: {resume} && {switch}; see: {repos}")));
     }
 
     #[test]

@@ -173,6 +173,13 @@ impl StopReason {
         Self { message: message.into(), command, commands }
     }
 
+    /// Returns it with the name of the run in its commands: needed where other runs have not ended.
+    #[must_use]
+    pub fn about_run(self, run: &str) -> Self {
+        let steps = self.next_steps().unwrap_or_default();
+        Self::new(self.message, steps.about_run(run))
+    }
+
     /// Returns the possible next steps, if there are any.
     pub fn next_steps(&self) -> Option<NextSteps> {
         let text = self.command.clone()?;

@@ -384,6 +384,8 @@ impl RepoQueue {
         let obstacle = self.blocker.as_ref().filter(|_| self.live_run.as_ref() == Some(&run.id));
         let (state, reason) = run.shown_status(obstacle);
         let reason = reason.or_else(|| run::queue_reason(&self.file.runs, run));
+        let is_only = self.file.runs.iter().all(|other| other.id == run.id || other.state.is_over());
+        let reason = if is_only { reason } else { reason.map(|reason| reason.about_run(&run.id)) };
         let is_published = self.file.source.as_ref().is_some_and(|source| source.run == run.id);
         let published = self.publish_state.view().filter(|_| is_published);
         RunSummary { state, reason, published, ..run_summary(run) }
