@@ -629,3 +629,23 @@ fn what_a_guard_calls_and_nobody_has_written_yet_is_work() {
     seen.assert_row(&PASSED);
     assert_eq!(announced_changes(&seen), "");
 }
+
+#[test]
+fn an_ignored_file_that_a_guard_calls_counts_as_it_was_though_a_session_removes_it_first() {
+    let play =
+        RunPlay::with_tree(&sample(), |config| config.top("max_iterations = 3").guard_command(&["sh", "check.sh"]));
+    play.repo
+        .write("check.sh", ". ./local.sh\ntest -e done.txt\n")
+        .write(".gitignore", "/local.sh\n")
+        .commit("Check the work");
+    play.repo.write("local.sh", "echo local\n");
+    play.script().step(1, "rm local.sh; answer done 'Done.'").step(2, "echo 'exit 0' > local.sh; answer done 'Done.'");
+    play.script().step(3, "echo 'echo local' > local.sh; echo > done.txt; answer done 'Done.'");
+    play.run().exits(4);
+    for (iter, named, verdict) in [(1, "local.sh", "RedGuard"), (2, "local.sh", "RedGuard"), (3, "", "Accepted")] {
+        let seen = play.iteration_at(iter);
+        assert_eq!((announced_changes(&seen), seen.receipt.verdict()), (named, verdict), "iteration {iter}");
+    }
+    let found = parse_report(&play.home.ctl_in(&play.repo, &["verify", "--json"]));
+    assert_eq!(found.findings, []);
+}

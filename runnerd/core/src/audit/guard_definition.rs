@@ -102,7 +102,7 @@ impl DefinitionTracker {
 
     /// Applies the watched files of the commit at which a session begins, as determined from that commit.
     pub(super) fn apply_watched(&mut self, watched: &WatchedFiles) -> Option<SessionDefinition> {
-        let WatchedFiles { globs, accepted, is_absence_accepted, checks, .. } = watched;
+        let WatchedFiles { globs, accepted, missing, is_absence_accepted, checks, .. } = watched;
         self.checks.extend(checks);
         // A file that no commit has changed is still as it was accepted.
         let files = self.files.as_mut()?;
@@ -114,7 +114,7 @@ impl DefinitionTracker {
         let committed = self.checks.normalize_forms(accepted, current, is_in_definition);
         let guarded =
             DefinitionState { accepted: accepted.clone(), committed, is_absence_accepted: *is_absence_accepted };
-        Some(SessionDefinition { definition_state: guarded, globs: globs.clone() })
+        Some(SessionDefinition { definition_state: guarded, globs: globs.clone(), missing: missing.clone() })
     }
 
     /// Adds what manifests say about checks.
@@ -143,7 +143,7 @@ impl DefinitionTracker {
         if !named.is_sorted() {
             findings.add_violation(AuditRule::Receipt, ANNOUNCED, "names in order, each once", &named.to_string());
         }
-        let is_part = |name: &str| is_in_definition(globs, name);
+        let is_part = |name: &str| is_in_definition(globs, name) || accepted.missing.contains(name);
         for name in named.items().iter().filter(|name| !str::from_utf8(name).is_ok_and(is_part)) {
             let name = String::from_utf8_lossy(name);
             findings.add_violation(AuditRule::Receipt, ANNOUNCED, "files of the guard's definition", &name);
@@ -162,6 +162,8 @@ pub(super) struct SessionDefinition {
     pub definition_state: DefinitionState,
     /// The globs that match it.
     globs: Vec<String>,
+    /// Files that the guard reads and that are not part of it; git may ignore one.
+    missing: BTreeSet<String>,
 }
 
 impl SessionDefinition {
@@ -178,8 +180,8 @@ impl SessionDefinition {
     /// Checks that every restored path belongs to the runner, to git, or to the guard's definition, or is outside of the
     /// scope.
     pub(super) fn check_restored(&self, reverted: &[String], scope: &Scope, findings: &mut AuditFindings) {
-        let is_part =
-            |path: &str| is_in_definition(&self.globs, path) || self.definition_state.accepted.contains_key(path);
+        let is_known = |path: &str| self.definition_state.accepted.contains_key(path) || self.missing.contains(path);
+        let is_part = |path: &str| is_known(path) || is_in_definition(&self.globs, path);
         // What was in the place of a file that is outside is in the scope itself.
         let is_outside = |path: &str| {
             let outside = || scope.restored_outside(reverted).map(String::as_str);

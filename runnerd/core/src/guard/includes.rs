@@ -2,6 +2,7 @@
 
 use super::reached_files::{AcceptedFiles, FileWalk};
 use super::script::parse_commands;
+use super::targets::Absence;
 use super::tools::ScriptForm;
 
 impl<A: AcceptedFiles> FileWalk<'_, A> {
@@ -13,17 +14,18 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
             (ScriptForm::Make, "include" | "-include" | "sinclude") => {
                 for word in words().iter().flatten().skip(1) {
                     let is_optional = first != "include" || word.starts_with("$(wildcard");
+                    let absence = |path: &str| Absence::accepted_if(is_optional && !path.contains('$'));
                     for path in self.variables.expand_words(word) {
-                        self.add_optional(folder, &path, Some(ScriptForm::Make), is_optional && !path.contains('$'))?;
+                        self.add_path(folder, &path, Some(ScriptForm::Make), absence(&path))?;
                         // By a rule that is built in, make writes the file again from this one.
-                        self.add_optional(folder, &format!("{path}.sh"), None, !path.contains('$'))?;
+                        self.add_path(folder, &format!("{path}.sh"), None, Absence::Accepted)?;
                     }
                 }
                 Ok(())
             }
             (ScriptForm::Just, "import" | "import?") => {
                 let path = words().and_then(|words| words.get(1).cloned()).unwrap_or_default();
-                self.add_optional(folder, &path, Some(ScriptForm::Just), first == "import?")
+                self.add_path(folder, &path, Some(ScriptForm::Just), Absence::accepted_if(first == "import?"))
             }
             (ScriptForm::Just, "mod" | "mod?") => {
                 let words = words().unwrap_or_default();
@@ -33,9 +35,8 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                     Some(path) => vec![path.clone()],
                     None => inner.into_iter().chain([format!("{name}.just")]).collect(),
                 };
-                paths
-                    .iter()
-                    .try_for_each(|path| self.add_optional(folder, path, Some(ScriptForm::Just), first == "mod?"))
+                let absence = Absence::accepted_if(first == "mod?");
+                paths.iter().try_for_each(|path| self.add_path(folder, path, Some(ScriptForm::Just), absence))
             }
             _ => Ok(()),
         }

@@ -13,7 +13,7 @@ use super::paths::{
     normalize_path, widen_pattern,
 };
 use super::script::parse_commands;
-use super::targets::ReachTarget;
+use super::targets::{Absence, ReachTarget};
 use super::tools::{self, CheckTool, ScriptForm};
 use super::variables::VariableTable;
 
@@ -74,6 +74,8 @@ pub(super) struct ReachedFiles {
     pub files: BTreeSet<String>,
     /// Globs of files that would be read if they existed, or that are in a submodule, of which no commit has files.
     pub optional_globs: BTreeSet<String>,
+    /// Files that would be read if they existed, and that a task may have yet to write. Git may ignore one that is there.
+    pub missing: BTreeSet<String>,
     /// Commands that run something that cannot be determined, each with the file that contains it.
     pub unknown: BTreeSet<String>,
 }
@@ -312,7 +314,7 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
             for value in self.variables.expand_word(value) {
                 let form = tools::script_form(file_name(&value)).or(tool.commands_form());
                 let pattern = widen_pattern(value);
-                folders.iter().try_for_each(|folder| self.add_optional(folder, &pattern, form, false))?;
+                folders.iter().try_for_each(|folder| self.add_path(folder, &pattern, form, Absence::Work))?;
             }
         }
         Ok(())
@@ -330,7 +332,7 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
 
     fn add_target(&mut self, folder: &str, target: &ReachTarget) -> Result<(), A::Error> {
         match target {
-            ReachTarget::File { path, is_optional } => self.add_optional(folder, path, None, *is_optional),
+            ReachTarget::File { path, absence } => self.add_path(folder, path, None, *absence),
             ReachTarget::Module(name) => self.add_module(folder, name),
         }
     }
@@ -376,24 +378,29 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
         Ok(!self.reached.files.contains(path) && self.has_file(path)?)
     }
 
-    /// Reaches a file, or the files of a pattern. If none exists and that is allowed, its absence was accepted.
-    pub(super) fn add_optional(
+    /// Reaches a file, or the files of a pattern.
+    pub(super) fn add_path(
         &mut self,
         folder: &str,
         path: &str,
         form: Option<ScriptForm>,
-        is_optional: bool,
+        absence: Absence,
     ) -> Result<(), A::Error> {
         let path = after_variable(path);
         if is_pattern(path) && is_plain(path) {
             return self.add_pattern(folder, path, form);
         }
-        let is_absent = !self.add_near(folder, path, form)? && is_optional;
-        if is_absent && is_plain(path) && !path.contains('$') && !is_generated(path) {
-            let paths = BTreeSet::from(["", folder]).into_iter().filter_map(|folder| normalize_path(folder, path));
-            self.reached
-                .optional_globs
-                .extend(paths.filter(|path| !path.is_empty()).map(|path| format!("/{}", escape_glob(&path))));
+        if self.add_near(folder, path, form)? || !is_plain(path) || path.contains('$') || is_generated(path) {
+            return Ok(());
+        }
+        let paths = BTreeSet::from(["", folder]).into_iter().filter_map(|folder| normalize_path(folder, path));
+        for path in paths.filter(|path| !path.is_empty()) {
+            match absence {
+                Absence::Accepted => drop(self.reached.optional_globs.insert(format!("/{}", escape_glob(&path)))),
+                Absence::Work if self.reached.missing.len() < MAX_FILES => drop(self.reached.missing.insert(path)),
+                Absence::Work => self.report_unknown(COMMAND, "it leads to too many missing files"),
+                Absence::Build => {}
+            }
         }
         Ok(())
     }

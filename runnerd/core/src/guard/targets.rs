@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::command::{CommandTarget, ShellCommand};
 use super::paths::{
-    after_variable, file_name, glob_in, is_check_script, is_pattern, is_plain, is_specific, normalize_path,
+    after_variable, file_name, glob_in, is_check_script, is_pattern, is_plain, is_shell, is_specific, normalize_path,
     widen_pattern,
 };
 use super::reached_files::{AcceptedFiles, COMMAND, CommandPlace, FileWalk, MAX_DEPTH};
@@ -15,11 +15,28 @@ use super::variables::is_variable;
 /// Most readings of one command, over the possible values of its variables.
 const MAX_EXPANSIONS: usize = 64;
 
+/// What it means that a file is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Absence {
+    /// A person accepted that there is none.
+    Accepted,
+    /// A task may have yet to write it.
+    Work,
+    /// The project may have yet to build it.
+    Build,
+}
+
+impl Absence {
+    pub(super) const fn accepted_if(is_optional: bool) -> Self {
+        if is_optional { Self::Accepted } else { Self::Work }
+    }
+}
+
 /// What a command runs, relative to an unknown folder.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ReachTarget {
     /// A script, or scripts that a pattern matches.
-    File { path: String, is_optional: bool },
+    File { path: String, absence: Absence },
     /// A Python module, by its name.
     Module(String),
 }
@@ -42,6 +59,9 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
         for expansion in self.expand_program(call) {
             targets.extend(expansion.python_imports().into_iter().map(ReachTarget::Module));
             let mut paths = Vec::new();
+            let target = expansion.run_target();
+            // The name of a compiled program has no extension.
+            let is_program = matches!(target, Some(CommandTarget::Program(path)) if !is_shell(path, b"#!"));
             if let Some(words) = expansion.per_file_command() {
                 let own = std::slice::from_ref(&expansion);
                 let listing = if expansion.is_find() { own } else { feeding };
@@ -56,7 +76,7 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                 self.variables.xargs_files = before;
                 continue;
             }
-            match expansion.run_target() {
+            match target {
                 // A pattern in the place of a program is that of a `case`.
                 Some(CommandTarget::Program(path)) => {
                     let is_value = !is_pattern(path) || call.words.iter().all(|word| !word.contains(path));
@@ -122,7 +142,11 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                 let is_tested = normalize_path("", &path).and_then(|path| tested.get(&path));
                 let is_tested =
                     is_tested.is_some_and(|is_well| *is_well || expansion.is_source() || is_check_script(&path));
-                targets.push(ReachTarget::File { is_optional: is_tested || expansion.may_fail(), path });
+                let absence = match Absence::accepted_if(is_tested || expansion.may_fail()) {
+                    Absence::Work if is_program => Absence::Build,
+                    absence @ (Absence::Accepted | Absence::Work | Absence::Build) => absence,
+                };
+                targets.push(ReachTarget::File { path, absence });
             }
         }
         Ok(targets)

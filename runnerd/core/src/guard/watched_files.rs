@@ -7,7 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::definition::GuardDefinition;
+use runner_config::Patterns;
+
+use super::definition::{GuardDefinition, is_definition_path};
 use super::git_rules;
 use super::manifest;
 use super::paths::escape_glob;
@@ -66,6 +68,9 @@ pub struct WatchedFiles {
     pub globs: Vec<String>,
     /// The accepted forms among them.
     pub accepted: GuardDefinition,
+    /// Files that the guard reads and that are neither accepted nor watched for: a task may have yet to write one, or
+    /// git ignores it.
+    pub missing: BTreeSet<String>,
     /// Whether the absence of a file is part of what was accepted.
     pub is_absence_accepted: bool,
     /// Whether nothing is watched although the guard may read files of the repository. Not so for an unknown program at
@@ -173,7 +178,7 @@ struct AcceptedView<'a, F> {
 impl<F: CommitFiles> AcceptedView<'_, F> {
     fn find_watched(mut self) -> Result<WatchedFiles, F::Error> {
         let WatchConfig { command, configured, accepted: kept } = self.query.now;
-        let ReachedFiles { files: mut candidates, optional_globs: beside, unknown } =
+        let ReachedFiles { files: mut candidates, optional_globs: beside, mut missing, unknown } =
             reached_files::find_reached_files(command, &mut self)?;
         let is_absence_accepted = !beside.is_empty();
         let mut globs: Vec<String> = beside.into_iter().chain(configured.unwrap_or_default().iter().cloned()).collect();
@@ -191,9 +196,15 @@ impl<F: CommitFiles> AcceptedView<'_, F> {
                 accepted.insert(path, form);
             }
         }
+        let rooted = |path: &String| format!("/{}", escape_glob(path));
         // The configuration has the last word on a path: it may exclude what the command reaches.
-        globs.splice(0..0, accepted.keys().map(|path| format!("/{}", escape_glob(path))));
+        globs.splice(0..0, accepted.keys().map(rooted));
         accepted.retain(|path, _| (self.query.matches)(&globs, path));
+        if !missing.is_empty() {
+            let watched = Patterns::new(globs.iter().cloned());
+            let with_missing = Patterns::new(missing.iter().map(rooted).chain(globs.iter().cloned()));
+            missing.retain(|path| is_definition_path(path, &with_missing) && !is_definition_path(path, &watched));
+        }
         let is_empty = accepted.is_empty() && !self.folders.values().any(|is_submodule| *is_submodule);
         self.add_rules(&mut accepted, &mut globs)?;
         let checks = self.collect_checks(&accepted)?;
@@ -201,7 +212,7 @@ impl<F: CommitFiles> AcceptedView<'_, F> {
         let is_out_of_reach = is_elsewhere && tools::mentioned_tools(&command.join(" ")).next().is_none();
         let is_blind = is_empty && !is_out_of_reach && configured.is_none_or(|globs| !globs.is_empty());
         let unknown = unknown.into_iter().filter(|_| configured.is_none()).collect();
-        Ok(WatchedFiles { globs, accepted, is_absence_accepted, is_blind, unknown, checks })
+        Ok(WatchedFiles { globs, accepted, missing, is_absence_accepted, is_blind, unknown, checks })
     }
 
     /// Adds git's own rules on the path to each watched file, because they affect how files are checked out for the

@@ -181,6 +181,24 @@ fn a_script_that_may_be_missing_is_seen_when_it_comes_and_one_that_is_to_be_writ
 }
 
 #[test]
+fn scripts_that_no_commit_has_are_named_and_programs_that_are_built_are_not() {
+    let missing = |command, definition: &[&str], text| {
+        let definition: Vec<_> = definition.iter().map(|glob| (*glob).to_owned()).collect();
+        let files = Tree::of(&[("ci/check.sh", text), ("Makefile", text), ("justfile", text)]);
+        begun(&words(command), &definition, &files).missing.into_iter().collect::<Vec<_>>().join(" ")
+    };
+    let script = ". ./local.sh\nsh x; ./run.sh; target/debug/tests; python3 ci/check.py; . ./y || true; build/mkdep";
+    assert_eq!(
+        missing("sh ci/check.sh", &[], script),
+        "ci/check.py ci/ci/check.py ci/local.sh ci/run.sh ci/x local.sh run.sh x"
+    );
+    assert_eq!(missing("sh ci/check.sh", &["!local.sh", "/ci/**"], ". ./local.sh\n. ./env"), "env");
+    assert_eq!(missing("make test", &[], "include local.mk\n-include other.mk\ntest:\n\tsh t.sh"), "local.mk t.sh");
+    assert_eq!(missing("just ci", &[], "import 'local.just'\nci:\n    . ./.env"), ".env local.just");
+    assert_eq!(missing("sh ci/check.sh", &[], ". venv/bin/activate; . \"$1\"; sh \"$(pick)\""), "");
+}
+
+#[test]
 fn scripts_behind_patterns_are_followed_and_new_ones_seen() {
     let case = |files| Case {
         command: "sh check.sh",

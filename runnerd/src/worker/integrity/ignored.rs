@@ -47,7 +47,8 @@ impl Sealable for IgnoredFiles {
 pub(crate) fn save_before_session(context: &RunContext, loaded: &CommittedState) -> Result<(), EffectError> {
     let repository = context.repository()?;
     let before = read_note(context)?;
-    let files = before.files.before_session(&read_ignored_forms(context, &repository, loaded)?);
+    let missing = missing_files(&repository, loaded)?;
+    let files = before.files.before_session(&read_ignored_forms(context, &repository, loaded)?, missing);
     let mut copies = BTreeMap::new();
     let mut budget = MAX_COPIES;
     for (path, form) in &files.accepted {
@@ -72,7 +73,8 @@ pub(crate) fn compare_after_session(
 ) -> Result<(), EffectError> {
     let before = read_note(context)?;
     open_closed_files(context, repository, loaded, &before.files)?;
-    let files = before.files.after_session(&read_ignored_forms(context, repository, loaded)?);
+    let missing = missing_files(repository, loaded)?;
+    let files = before.files.after_session(&read_ignored_forms(context, repository, loaded)?, missing);
     let copies = before.copies.clone();
     write_note(context, &before, &IgnoredFiles { files, copies })
 }
@@ -96,7 +98,12 @@ pub(crate) fn changed_files(context: &RunContext) -> Result<BTreeSet<String>, Ef
     Ok(read_note(context)?.files.departed)
 }
 
-/// Returns those of these definition files that are neither accepted, nor committed, nor about to be committed.
+fn missing_files<'l>(repository: &Repository, loaded: &'l CommittedState) -> Result<&'l BTreeSet<String>, EffectError> {
+    Ok(&definition::known_definition(repository, loaded)?.watched_files.missing)
+}
+
+/// Returns those of these definition files that are neither accepted, nor committed, nor about to be committed, and the
+/// files that the guard reads and that no commit has.
 pub(super) fn select_ignored(
     context: &RunContext,
     repository: &Repository,
@@ -105,7 +112,7 @@ pub(super) fn select_ignored(
 ) -> Result<BTreeSet<String>, EffectError> {
     let CommitDefinition { watched_files: watched, definition: guarded } = known;
     let is_known = |path: &String| guarded.accepted.contains_key(path) || guarded.committed.contains_key(path);
-    let mut others: BTreeSet<String> = paths.iter().filter(|path| !is_known(path)).cloned().collect();
+    let mut others: BTreeSet<String> = paths.union(&watched.missing).filter(|path| !is_known(path)).cloned().collect();
     if others.is_empty() {
         return Ok(others);
     }
@@ -115,6 +122,11 @@ pub(super) fn select_ignored(
     }
     for change in context.cached_changes()? {
         others.remove(&*String::from_utf8_lossy(&change.path));
+    }
+    if !watched.missing.is_empty() {
+        // Such a file stays accepted as it was, even if a session has it committed.
+        let IgnoredFiles { files, .. } = read_note(context)?;
+        others.extend(watched.missing.iter().filter(|path| files.accepted.contains_key(*path)).cloned());
     }
     Ok(others)
 }
