@@ -50,18 +50,21 @@ struct Records<'a> {
 }
 
 impl Records<'_> {
-    /// Lists what is checked in a folder.
-    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+    /// Lists what is checked in a folder, with the metadata of each.
+    fn list(&self, folder: &Path) -> io::Result<Vec<(PathBuf, io::Result<Metadata>)>> {
         let all = self.layout.run_records(self.run);
-        if folder == all {
+        let paths: Vec<PathBuf> = if folder == all {
             let waited = (1..).map(|wait| self.layout.waited_iteration(self.run, self.iter, wait));
             let waited = waited.take_while(|folder| folder.symlink_metadata().is_ok());
-            return Ok([self.layout.iteration(self.run, self.iter)].into_iter().chain(waited).collect());
-        }
-        if Some(folder) == all.parent() {
-            return Ok(vec![all]);
-        }
-        fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect()
+            [self.layout.iteration(self.run, self.iter)].into_iter().chain(waited).collect()
+        } else if Some(folder) == all.parent() {
+            vec![all]
+        } else {
+            // Read relative to the folder: git's has thousands of objects.
+            let listed = fs::read_dir(folder)?;
+            return listed.map(|entry| entry.map(|entry| (entry.path(), entry.metadata()))).collect();
+        };
+        Ok(paths.into_iter().map(|path| (path.clone(), path.symlink_metadata())).collect())
     }
 }
 
@@ -239,8 +242,8 @@ fn collect_closed(
         Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotFound) => return Ok(()),
         entries => entries?,
     };
-    for below in entries {
-        match below.symlink_metadata() {
+    for (below, metadata_below) in entries {
+        match metadata_below {
             Ok(found) => collect_closed(&below, &found, (metadata.mode() & 0o777, file), records, closed)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),

@@ -25,7 +25,6 @@ use crate::worker::integrity::hold_back::hold_back_rule;
 use crate::worker::integrity::path_content::{PathContent, is_absent, is_executable, put_file, read_content};
 use crate::worker::integrity::quarantine::Quarantine;
 use crate::worker::integrity::refusing_rules::RefusingRules;
-use crate::worker::integrity::unreadable;
 use crate::worker::load::{CommittedState, LoadError};
 
 /// Snapshot taken before a process whose changes are all discarded (the reviewer).
@@ -95,6 +94,8 @@ pub(crate) struct RestoreRequest<'a> {
 }
 
 /// Checks what a process must not have changed, and restores it. Idempotent: repeated, it reports the same.
+///
+/// The caller has cleared what nothing can read, with [`clear_unreadable`](super::unreadable::clear_unreadable).
 pub(crate) fn restore_after_process(
     context: &RunContext,
     repository: &Repository,
@@ -160,7 +161,6 @@ impl Restorer<'_> {
     }
 
     fn find_and_restore(&self) -> Result<RestoreReport, EffectError> {
-        unreadable::clear_unreadable(self.context, self.request.iter, self.request.phase)?;
         // Empty if nothing has been found yet: findings are written down before anything is restored.
         let mut report = self.report_note().read()?.unwrap_or_default();
         // Before any git command: git must work on the same repository as before.

@@ -24,6 +24,7 @@ use crate::worker::integrity::guard_overlay;
 use crate::worker::integrity::hold_back::hold_back_rule;
 use crate::worker::integrity::ignored;
 use crate::worker::integrity::restore::{self, RestoreReport, RestoreRequest, WorktreeBaseline};
+use crate::worker::integrity::unreadable;
 use crate::worker::iteration::brief;
 use crate::worker::iteration::inspect;
 use crate::worker::iteration::relay;
@@ -166,6 +167,7 @@ fn restore_baseline(
     work: &WorkResult,
 ) -> Result<RestoreReport, EffectError> {
     let Some(baseline) = read_baseline(context, work.task.iter)? else { return Ok(RestoreReport::default()) };
+    unreadable::clear_unreadable(context, work.task.iter, PhaseName::Review)?;
     guard_overlay::revert(context)?;
     let text = inspect::final_tree_text(context, loaded, work)?;
     let request = RestoreRequest {

@@ -197,6 +197,7 @@ pub(super) fn restore_after_program(
     context: &RunContext,
     loaded: &CommittedState,
 ) -> Result<RestoreReport, EffectError> {
+    unreadable::clear_unreadable(context, 0, PhaseName::Guard)?;
     let text = tree::canonical(&loaded.tree);
     let tree = Some(text.as_bytes());
     let request = RestoreRequest { from: loaded.commit, iter: 0, phase: PhaseName::Guard, tree, baseline: None };
