@@ -1,6 +1,7 @@
 //! What must hold before a run is queued: checked when the request arrives, so that the answer is a refusal with the
 //! next command and not a run that is held during the night.
 
+mod base;
 mod fork;
 mod goal;
 mod identity;
@@ -17,20 +18,16 @@ use protocol::command::{Command, NextSteps};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::StartParams;
-use protocol::shell;
 use runner_agents::AgentCandidates;
 use runner_config::RepoConfig;
 use runner_config::goal::Goal;
-use runner_core::fsck::is_like_runner_path;
 use runner_core::git_version;
 use runner_core::prompt;
 use runner_core::run::blocker::Transience;
 use runner_core::run::commit_advice;
 use runner_core::run::{StartRequest, StartSpec};
 use runner_core::tree::ids::id_from_title;
-use runner_git::{
-    GitError, Head, Id, RUNNER_ATTRIBUTES_LINE, Repository, RunnerAttribute, WorktreeChange, refuse_user_pipes,
-};
+use runner_git::{GitError, RUNNER_ATTRIBUTES_LINE, Repository, RunnerAttribute, WorktreeChange, refuse_user_pipes};
 use runner_os::error_chain::display_chain;
 use runner_os::retryable::Retryable as _;
 use runner_process::{HostCapabilities, Launcher};
@@ -40,6 +37,7 @@ use crate::repo::durable;
 use crate::repo::layout::Layout;
 use crate::worker::{self, IdChoice, PinnedRepo, StartOrder};
 
+use self::base::{choose_base, find_head_commit, refuse_base, resolve_base};
 pub use self::fork::check_fork;
 pub use self::goal::new_goal_headline;
 use self::goal::{
@@ -175,7 +173,7 @@ pub fn check_start(
 ) -> Result<(StartOrder, StartCommands), ErrorData> {
     refuse_old_git(repository)?;
     let head = find_head_commit(repository)?;
-    refuse_like_runner(repository, &head)?;
+    refuse_base(repository, &head)?;
     let new_file = find_goal_file(repository, params, preconditions.is_session_active.then_some(&head))?;
     let goal_files: Vec<String> = preconditions.goal_files.iter().chain(&new_file).cloned().collect();
     if !preconditions.is_session_active {
@@ -272,31 +270,11 @@ fn refuse_old_git(repository: &Repository) -> Result<(), ErrorData> {
         .map_err(|error| ErrorData::new(ErrorKind::MissingCommand, error.to_string()).hint("runnerctl doctor"))
 }
 
-fn find_head_commit(repository: &Repository) -> Result<Id, ErrorData> {
-    repository.head().map_err(|error| git_error(&error))?.commit().ok_or_else(|| {
-        let message =
-            format!("{} has no commit yet, so there is nothing to begin from", repository.work_dir().display());
-        ErrorData::new(ErrorKind::WrongState, message).hint("git commit --allow-empty -m Begin")
-    })
-}
-
 /// Refuses pipes in the place of files that git reads: git would block forever, and so would a run.
 pub fn refuse_pipes(repository: &Repository) -> Result<(), ErrorData> {
     refuse_user_pipes().map_err(|error| git_error(&error))?;
     let Some(pipe) = repository.find_pipes().into_iter().next() else { return Ok(()) };
     Err(git_error(&GitError::Pipe { path: pipe }))
-}
-
-/// Refuses a commit with a name that some file system takes for the runner's folder: no commit of the runner has one.
-fn refuse_like_runner(repository: &Repository, commit: &Id) -> Result<(), ErrorData> {
-    let files = repository.list_entries(commit, "").map_err(|error| git_error(&error))?;
-    let Some(file) = files.iter().find(|file| is_like_runner_path(&file.path)) else { return Ok(()) };
-    let path = String::from_utf8_lossy(&file.path);
-    let name = path.split('/').next().unwrap_or_default();
-    let place = repository.work_dir().display();
-    let message = format!("{place} tracks {}, which some file systems take for .runner", name.escape_debug());
-    let hint = format!("git rm -r --cached {}; then commit", shell::quote(name));
-    Err(ErrorData::new(ErrorKind::WrongState, message).hint(hint))
 }
 
 /// Describes the rule by which git would change the runner's files, if there is one, and says what helps.
@@ -342,24 +320,6 @@ fn refuse_operation(repository: &Repository) -> Result<(), ErrorData> {
     let Some(operation) = repository.operation() else { return Ok(()) };
     let message = format!("a {operation} is in progress in {}", repository.work_dir().display());
     Err(ErrorData::new(ErrorKind::DirtyTree, message).hint(format!("finish or abort the {operation}")))
-}
-
-/// Returns the commit of the base: the one that was named, else HEAD unless it is on a run's branch.
-fn choose_base(repository: &Repository, requested: Option<&str>) -> Result<Option<String>, ErrorData> {
-    if let Some(revision) = requested {
-        return resolve_base(repository, revision).map(|id| Some(id.to_string()));
-    }
-    Ok(match repository.head().map_err(|error| git_error(&error))? {
-        Head::Branch { name, .. } if name.starts_with("runner/") => None,
-        head => head.commit().map(|commit| commit.to_string()),
-    })
-}
-
-fn resolve_base(repository: &Repository, revision: &str) -> Result<Id, ErrorData> {
-    let resolved = repository.resolve_revision(revision).map_err(|error| git_error(&error))?;
-    let unknown_revision =
-        || ErrorData::new(ErrorKind::NotFound, format!("`{revision}` names no commit")).hint("git log --oneline");
-    resolved.ok_or_else(unknown_revision)
 }
 
 fn refuse_protected(config: &RepoConfig, id: &str) -> Result<(), ErrorData> {

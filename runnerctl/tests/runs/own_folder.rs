@@ -92,3 +92,16 @@ fn a_run_does_not_begin_where_such_a_folder_is_tracked() {
     assert!(stderr.contains(".Runner, which some file systems take for .runner"), "{stderr}");
     assert!(stderr.contains("git rm -r --cached .Runner"), "{stderr}");
 }
+
+#[test]
+fn a_run_does_not_begin_from_a_commit_that_cannot_be_read() {
+    let play = RunPlay::with_tree(&sample(), |config| config);
+    play.repo.write("a.txt", "mine\n").commit("Take notes");
+    let undated = "git cat-file commit HEAD | sed -E 's/^(author|committer) (.*>) .*/\\1 \\2/' > .git/undated; \
+                   git update-ref HEAD $(git hash-object -t commit -w --literally .git/undated)";
+    let made = std::process::Command::new("sh").args(["-c", undated]).current_dir(play.repo.path()).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let stderr = play.run().exits(6).stderr.clone();
+    let commit = play.repo.git(&["rev-parse", "--short=12", "HEAD"]);
+    assert!(stderr.contains(&format!("commit {} cannot be read", commit.trim())), "{stderr}");
+}

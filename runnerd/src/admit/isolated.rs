@@ -15,9 +15,9 @@ use runner_git::{Id, Repository, WorktreeChange};
 
 use super::{
     ProgramInputs, StartCommands, StartConfig, StartPreconditions, check_config, choose_id_stem, find_goal_file,
-    find_head_commit, git_error, invalid_config_error, missing_goal_error, parse_goal, refuse_like_runner,
-    refuse_old_git, refuse_pipes, refuse_protected, refuse_ref_conflict, refuse_runner_attributes,
-    refuse_template_faults, resolve_base,
+    find_head_commit, git_error, invalid_config_error, missing_goal_error, parse_goal, refuse_base, refuse_old_git,
+    refuse_pipes, refuse_protected, refuse_ref_conflict, refuse_runner_attributes, refuse_template_faults,
+    resolve_base,
 };
 use crate::repo::durable;
 use crate::repo::layout::Layout;
@@ -59,7 +59,7 @@ pub fn check_isolated(
         refuse_runner_attributes(repository)?;
     }
     let base = choose_isolated_base(repository, params, active_runs)?;
-    refuse_like_runner(repository, &base)?;
+    refuse_base(repository, &base)?;
     let carried_files = if preconditions.is_session_active { Vec::new() } else { find_carried_files(repository)? };
     let reader = BaseReader { repository, base, carried_files: &carried_files };
     let layout = Layout::new(repository.work_dir());

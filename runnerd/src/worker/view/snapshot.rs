@@ -250,7 +250,7 @@ fn recent_notices(layout: &Layout, views: &[IterationView]) -> Vec<String> {
             let restored = in_git_dir.map(move |path| format!("iteration {iter} changed {path}, which was put back"));
             let moved = moved_refs.into_iter().map(move |moved| format!("iteration {iter} moved {moved}"));
             let uncommitted =
-                move |path| format!("iteration {iter} left work uncommitted inside of the submodule {path}");
+                move |path| format!("after iteration {iter} the submodule {path} has work that is not committed");
             let hidden =
                 hidden.into_iter().map(move |path| format!("iteration {iter} ran without {path}, which is back"));
             restored
