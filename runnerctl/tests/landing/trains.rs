@@ -27,7 +27,7 @@ fn a_run_based_on_another_one_is_refused_alone_and_lands_after_it() {
     scene.git(&["commit", "-q", "-a", "-m", "Another goal"]);
     scene.run_on("q", &["answer done 'Nothing.'; echo 3 > z"]);
     let stderr = scene.land(&["q"]).exits(6).stderr.clone();
-    assert!(stderr.contains("run q begins on run a, which has not landed"), "{stderr}");
+    assert!(stderr.contains("run q begins on run a, which the branch does not have"), "{stderr}");
     assert!(stderr.contains("runnerctl land a q --onto main"), "{stderr}");
     let output = scene.land(&["q", "a"]);
     output.exits(0);

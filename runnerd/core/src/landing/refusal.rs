@@ -31,7 +31,7 @@ pub enum LandingRefusal {
         run: String,
     },
     /// The run begins on another run, which is not on the branch.
-    #[error("run {run} begins on run {on}, which has not landed")]
+    #[error("run {run} begins on run {on}, which the branch does not have")]
     BaseNotLanded {
         /// Id of the run.
         run: String,
@@ -149,6 +149,10 @@ impl LandingRefusal {
             Self::AlreadyLanded { .. } => shell::join_args(["runnerctl", "verify", "--landed", onto]),
             Self::Unrelated { run } => {
                 shell::join_args(["git", "log", "--oneline", "--graph", &format!("runner/{run}"), onto])
+            }
+            // The branch of a delivery begins at what the remote has.
+            Self::BaseNotLanded { on, .. } if onto.starts_with("deliver/") => {
+                shell::join_args(["runnerctl", "deliver", on.as_str()])
             }
             Self::BaseNotLanded { run, on } => land(&[on, run]),
             Self::Rules { .. } => shell::join_args(["runnerctl", "start", "--id", "NEW", "--base", onto]),

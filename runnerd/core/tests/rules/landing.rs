@@ -144,8 +144,9 @@ fn a_run_without_a_pass_and_one_based_on_an_unlanded_run_are_refused() {
     assert_eq!(refused.to_string(), "no task of run a has passed yet: there is nothing to land");
     let commits = [commit("other", 1, CommitOwner::Runner(&other)), commit("one", 2, CommitOwner::Runner(&one))];
     let refused = ask(&commits, &[]).unwrap_err();
-    assert_eq!(refused.to_string(), "run a begins on run b, which has not landed");
+    assert_eq!(refused.to_string(), "run a begins on run b, which the branch does not have");
     assert_eq!(refused.hint("main").as_deref(), Some("runnerctl land b a --onto main"));
+    assert_eq!(refused.hint("deliver/a").as_deref(), Some("runnerctl deliver b"), "a delivery begins at the remote");
     let landed = LandedTrailer { run: "b".into(), commit: "other".into(), node: "x".into() };
     assert!(matches!(ask(&commits, &[landed]), Ok(MissingCommits::Missing(landing)) if landing.base == "other"));
 }
