@@ -104,11 +104,6 @@ impl Command {
         Self::new("Start it again", ["runnerctl", "start", "--id", id])
     }
 
-    /// Starts a run for a goal.
-    pub fn start_goal(goal: &str) -> Self {
-        Self::new("Start it", ["runnerctl", "start", "-m", goal])
-    }
-
     /// Approves the task that an iteration has finished.
     pub fn approve(run: &str, iter: u32) -> Self {
         Self::new("Approve", ["runnerctl", "approve", "--run", run, "--iter", &iter.to_string()])

@@ -133,7 +133,6 @@ fn sample_commands() -> Vec<Command> {
     let built = [
         Command::retry("parser.lex"),
         Command::start_again("run-1"),
-        Command::start_goal("Wash the car"),
         Command::approve("port", 7),
         Command::list_iterations("run-1"),
         Command::verify("run-1"),

@@ -11,6 +11,25 @@ use runner_testkit::Home;
 use crate::kit::{WRITES, reserved_refs, run, snapshot_files, start, workspace};
 
 #[test]
+fn the_hint_of_a_run_cancelled_before_it_began_starts_it() {
+    let home = Home::new();
+    let repo = home.scripted_repo("plain");
+    repo.script().always(WRITES);
+    let _daemon = home.daemon();
+    for (id, options) in [("apart", &["--isolated"][..]), ("here", &[])] {
+        let goal = format!("Do it.\n{}", "A long text. ".repeat(20));
+        let queued = ["start", "--queue-only", "--yes", "-m", &goal, "--id", id];
+        home.ctl_in(&repo, &[&queued[..], options].concat()).exits(0);
+        let cancelled = home.ctl_in(&repo, &["cancel", id, "--json"]).exits(0).json();
+        let reason = &cancelled["run"]["reason"];
+        assert_eq!(reason["message"], "cancelled by the user before it began");
+        assert_eq!(reason["command"], format!("runnerctl start --id {id}"));
+        home.ctl_in(&repo, &["start", "--id", id, "--wait"]).exits(0);
+        assert!(repo.git(&["show", &format!("runner/{id}:.runner/GOAL.md")]).contains("A long text."));
+    }
+}
+
+#[test]
 fn a_dirty_checkout_stays_as_it_is_byte_for_byte_and_the_run_is_published() {
     let home = Home::new();
     let repo = home.scripted_repo("plain");

@@ -448,7 +448,7 @@ fn what_a_start_names_for_nothing_is_refused() {
     assert!(nobody.exits(2).stderr.contains("'--run <ID>'"), "{}", nobody.stderr);
     home.ctl_in(&repo, &["cancel"]).exits(0);
     let status = home.ctl_in(&repo, &["status", "wash-the-car"]);
-    assert!(status.stdout.contains("runnerctl start -m 'Wash the car'"), "{}", status.stdout);
+    assert!(status.stdout.contains("runnerctl start --id wash-the-car"), "{}", status.stdout);
     repo.script().always("answer retry 'Not yet.'");
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it.", "--id", "begun", "--wait"]).exits(3);
     let late = home.ctl_in(&repo, &["start", "--yes", "--id", "begun", "--base", "main"]);

@@ -38,9 +38,6 @@ pub use self::request::{
 use crate::run::blocker::{Blocker, Transience};
 use crate::verdict::StopCause;
 
-/// Longest goal that a hint repeats, in bytes.
-const MAX_GOAL_SHOWN: usize = 120;
-
 /// An event of a run that has its turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunEvent {
@@ -255,19 +252,13 @@ fn apply_stop_request(run: RunRecord, now: Timestamp) -> RunRecord {
     }
 }
 
-/// Says that a person has cancelled a run. One that has not begun is started by its goal, which is in no commit.
+/// Says that a person has cancelled a run. The record of one that has not begun keeps its goal, which is in no commit.
 fn cancel_reason(run: &RunRecord) -> StopReason {
-    match run.beginning.as_ref().and_then(|beginning| beginning.goal.as_deref()).map(str::trim) {
-        None => StopReason::new("cancelled by the user", Command::start_again(&run.id)),
-        Some(goal) => {
-            let message = "cancelled by the user before it began";
-            if goal.len() <= MAX_GOAL_SHOWN && !goal.contains(char::is_control) {
-                StopReason::new(message, Command::start_goal(goal))
-            } else {
-                StopReason::new(message, "runnerctl start --goal FILE")
-            }
-        }
-    }
+    let message = match &run.beginning {
+        Some(StartSpec { goal: Some(_), .. }) => "cancelled by the user before it began",
+        Some(_) | None => "cancelled by the user",
+    };
+    StopReason::new(message, Command::start_again(&run.id))
 }
 
 /// Says that a person has paused a run, and what review of a person it waits for all the same.
