@@ -29,6 +29,12 @@ fn a_workspace_whose_run_is_over_goes_and_its_branch_and_records_stay() {
     home.ctl_in(&repo, &["cancel"]).exits(0);
     home.ctl_in(&repo, &["gc"]).exits(0);
     assert_eq!(home.ctl_in(&repo, &["status", "--json"]).exits(0).json()["isolated"], serde_json::Value::Null);
+    let ended = home.ctl_in(&repo, &["queue", "--ended"]).exits(0).stdout.clone();
+    assert!(ended.contains("tidy     completed") && ended.contains("tidy-up  cancelled"), "{ended}");
+    let status = home.ctl_in(&repo, &["status", "tidy", "--json"]).exits(0).json();
+    assert_eq!(status["run"]["summary"]["path"], repo.path().display().to_string());
+    let landed = home.ctl_in(&repo, &["land", "tidy", "--yes"]).exits(0).stdout.clone();
+    assert!(landed.contains("run tidy: landed"), "{landed}");
     home.ctl_in(&repo, &["repos", "--remove", "."]).exits(0);
 }
 

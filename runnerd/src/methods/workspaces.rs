@@ -14,6 +14,7 @@ use protocol::request::GcParams;
 use protocol::shell;
 use protocol::view::{DiskView, RunSummary, StopReason, WorkspaceDisk};
 use runner_core::publish;
+use runner_core::run::RunRecord;
 use runner_git::{GitError, Repository, SubmoduleDiff, WorktreeChange};
 
 use super::run_selector::run_summary;
@@ -23,7 +24,7 @@ use crate::isolation::{self, ReservedId};
 use crate::repo::layout::Layout;
 use crate::repo::records::{RecordsDir, RecordsError};
 use crate::store::{RepoStore, SourceRepo, repo_id};
-use crate::worker::{PinnedRepo, WorkerHandle};
+use crate::worker::{PinnedRepo, WorkerHandle, WorkerMessage};
 use crate::workspace::{self, WorkspaceOwner};
 
 /// The folder in the state folder for records whose workspaces are gone.
@@ -127,6 +128,23 @@ impl Api {
         })
     }
 
+    /// Hands the record of an isolated run to its source, which has its branch.
+    async fn adopt_run(&self, ended: &IsolatedWorkspace) -> Result<(), ErrorData> {
+        let Some(source) = self.registry.find(ended.source.common_dir.as_path()).await else { return Ok(()) };
+        let store = ended.store.clone();
+        let id = ended.source.run.clone();
+        let path = ended.source.path.clone();
+        let record = run_blocking(move || {
+            let file = store.read_repo_file();
+            let file = file.map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
+            let runs = file.map(|file| file.runs).into_iter().flatten();
+            Ok(runs.into_iter().find(|run| run.id == id).map(|run| RunRecord { path, ..run }))
+        })
+        .await?;
+        let Some(record) = record else { return Ok(()) };
+        source.send_request(|reply| WorkerMessage::Adopt(Box::new(record), reply)).await
+    }
+
     async fn sweep_workspace(
         &self,
         worker: &WorkerHandle,
@@ -148,6 +166,9 @@ impl Api {
         .await?;
         if outcome.is_err() || dry_run {
             return Ok((bytes, outcome));
+        }
+        if let Err(error) = self.adopt_run(&ended).await {
+            return Ok((bytes, Err(KeepReason::Failed(error))));
         }
         // The run is over, and cannot continue in a folder that is gone.
         if let Err(error) = self.registry.remove(&worker.id).await {

@@ -14,11 +14,12 @@ const MAX_QUEUED: usize = 100;
 pub(crate) fn enqueue_hooks(before: &RepoFile, after: &mut RepoFile) {
     for run in &after.runs {
         let previous_status = before.runs.iter().find(|old| old.id == run.id).map(|old| old.state.status());
-        let Some(hook) =
-            hook::hook_for_state(run.state.status()).filter(|_| previous_status != Some(run.state.status()))
-        else {
-            continue;
+        // A run that is over when it appears has ended in its workspace, and its hook was called there.
+        let is_new = match previous_status {
+            Some(previous) => previous != run.state.status(),
+            None => !run.state.is_over(),
         };
+        let Some(hook) = hook::hook_for_state(run.state.status()).filter(|_| is_new) else { continue };
         let event = HookEvent { reason: run.reason.clone(), ..hook_event(&after.id, run, hook) };
         after.hooks.queue.push(PendingHook { event, begun: false });
     }

@@ -24,7 +24,7 @@ use protocol::words::RunStatus;
 use runner_core::files::change::ChangeRequest;
 use runner_core::message::ReviewSignature;
 use runner_core::run::approval::Decision;
-use runner_core::run::{RequestRefusal, StartRequest};
+use runner_core::run::{RequestRefusal, RunRecord, StartRequest};
 use runner_git::Ender;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -156,6 +156,8 @@ pub enum WorkerMessage {
         /// Receives the answer.
         reply: ReplySender<PendingReview>,
     },
+    /// Keep the record of an isolated run that is over and whose workspace is about to be removed.
+    Adopt(Box<RunRecord>, ReplySender<()>),
     /// Run a closure while no run of the repository can start.
     RunExclusive(ExclusiveWork, ReplySender<()>),
     /// A hook has ended.

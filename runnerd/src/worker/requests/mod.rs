@@ -52,6 +52,9 @@ pub(crate) fn handle_message(queue: &mut RepoQueue, message: WorkerMessage) -> O
         WorkerMessage::PendingReview { run, reply } => {
             let _ = reply.send(review::find_pending_review(queue, run.as_deref()));
         }
+        WorkerMessage::Adopt(run, reply) => {
+            let _ = reply.send(steer::adopt_run(queue, *run));
+        }
         WorkerMessage::RunExclusive(work, reply) => {
             let _ = reply.send(work.run());
         }

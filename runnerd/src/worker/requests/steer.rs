@@ -2,7 +2,7 @@
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::reply::{ControlReply, StartReply, StepReply};
-use runner_core::run::{self, RecordState, RunAction, RunRequest, StopRequest};
+use runner_core::run::{self, RecordState, RunAction, RunRecord, RunRequest, StopRequest};
 use runner_core::verdict::StopCause;
 use runner_os::clock;
 
@@ -41,6 +41,13 @@ fn control_reply(queue: &RepoQueue, id: &str, already: bool) -> Result<ControlRe
     let run = queue.find_run(id).ok_or_else(|| run_not_found(id))?;
     let pending = matches!(run.stop_request, Some(StopRequest::Pause | StopRequest::Cancel));
     Ok(ControlReply { run: queue.run_summary(run), pending, already })
+}
+
+/// Keeps the record of an isolated run that is over: its branch is here, and its workspace is about to be removed.
+pub(super) fn adopt_run(queue: &mut RepoQueue, run: RunRecord) -> Result<(), ErrorData> {
+    let mut file = queue.file.clone();
+    run::put_record(&mut file.runs, run, false);
+    queue.save_file(file).map_err(|error| store_error_data(&error))
 }
 
 pub(super) fn start_run(queue: &mut RepoQueue, order: StartOrder) -> Result<StartReply, ErrorData> {
