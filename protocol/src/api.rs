@@ -12,7 +12,7 @@ use crate::delivery::{DescribeParams, DescribeReply, FeedbackParams, FeedbackRep
 use crate::doctor::{AgentFacts, RepositoryFacts};
 use crate::event::Event;
 use crate::explain::ExplainReply;
-use crate::landing::{LandParams, LandReply, LandedParams, LandedReport, ResolveParams};
+use crate::landing::{CandidatesParams, LandParams, LandReply, LandedParams, LandedReport, ResolveParams};
 use crate::reply::{
     ActivityReply, ChangeReply, ConfigEditReply, ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply,
     ConfigTextReply, ControlReply, ExportReply, GcReply, InitReply, IterationReply, MemoryReply, ReviewReply,
@@ -339,6 +339,10 @@ pub trait LandApi {
     /// Lands runs on a branch, or previews the result. Stops if the client disconnects before the branch is moved.
     #[method(name = "run", with_extensions)]
     async fn land(&self, params: LandParams) -> RpcResult<LandReply>;
+
+    /// Lists the runs that have something to land. Stops if the client disconnects.
+    #[method(name = "candidates", with_extensions)]
+    async fn candidates(&self, params: CandidatesParams) -> RpcResult<Vec<RunSummary>>;
 
     /// Queues a run that merges the work of a run that cannot be landed automatically.
     #[method(name = "resolve", with_extensions)]

@@ -106,6 +106,16 @@ pub struct ResolveParams {
     pub env: CallerEnv,
 }
 
+/// `land.candidates`: asks which runs can land.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CandidatesParams {
+    /// Absolute path inside the working tree.
+    pub path: WirePath,
+    /// Short name of the branch; default: the branch recorded when each run was started.
+    #[serde(default)]
+    pub onto: Option<String>,
+}
+
 /// `land.verify`: repeats the merges of a branch's landed commits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LandedParams {

@@ -17,8 +17,8 @@ use protocol::event::{Activity, ActivityKind, Event, EventKind};
 use protocol::explain::{Ending, EndingView, ExplainReply, LeafView, NextView, RoleReason, StepView};
 use protocol::flakes::{FlakyRunView, FlakyTest};
 use protocol::landing::{
-    LandForm, LandOutcome, LandParams, LandReply, LandedCheck, LandedCommit, LandedParams, LandedReport, LandedState,
-    ResolveParams, RunLanding,
+    CandidatesParams, LandForm, LandOutcome, LandParams, LandReply, LandedCheck, LandedCommit, LandedParams,
+    LandedReport, LandedState, ResolveParams, RunLanding,
 };
 use protocol::meta::{IterationMeta, PhaseTime};
 use protocol::path::WirePath;
@@ -937,6 +937,11 @@ fn landing() -> Vec<Example> {
     let report = LandedReport { branch: "main".into(), tip: FROM.into(), commits: vec![check] };
     vec![
         example("land.run", &land, &landed),
+        example(
+            "land.candidates",
+            &CandidatesParams { path: proj(), onto: None },
+            &vec![summary(RunStatus::Completed)],
+        ),
         example("land.resolve", &resolve, &queued),
         example("land.verify", &LandedParams { path: proj(), branch: "main".into() }, &report),
     ]

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use protocol::api::{LandApiClient as _, RunApiClient as _};
 use protocol::client::{Connection, caller_env};
 use protocol::error::{ErrorData, ErrorKind, ExitStatus};
-use protocol::landing::{LandForm, LandOutcome, LandParams, LandReply, ResolveParams};
+use protocol::landing::{CandidatesParams, LandForm, LandOutcome, LandParams, LandReply, ResolveParams};
 use protocol::path::WirePath;
 use protocol::request::{AtPath, AtRun};
 
@@ -35,7 +35,8 @@ Exit codes:
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub(crate) struct LandArgs {
-    /// Run ids or unique prefixes, or a path: the one run there that has not ended, else the last
+    /// Run ids or unique prefixes, or a path: the one run there that has not ended, else the last [default: the one run
+    /// here that can land]
     #[arg(value_name = "RUN|PATH")]
     targets: Vec<PathBuf>,
     /// Run id or a unique prefix; may be repeated
@@ -90,7 +91,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LandArgs) -> Result<E
         return start_resolution(invocation, args).await;
     }
     let connection = invocation.connect().await?;
-    let (path, runs) = resolve_runs(invocation, &connection, args.targets, args.run, args.repo).await?;
+    let (path, runs) =
+        resolve_runs(invocation, &connection, args.onto.as_ref(), args.targets, args.run, args.repo).await?;
     let params = LandParams {
         env: caller_env::collect(&connection, &path).await,
         path,
@@ -118,7 +120,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LandArgs) -> Result<E
 
 async fn start_resolution(invocation: &Invocation<'_>, args: LandArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
-    let (path, runs) = resolve_runs(invocation, &connection, args.targets, args.run, args.repo).await?;
+    let (path, runs) =
+        resolve_runs(invocation, &connection, args.onto.as_ref(), args.targets, args.run, args.repo).await?;
     let [run] = &runs[..] else {
         return Err(Failure::usage("one run at a time can be resolved").hint("runnerctl land RUN --resolve"));
     };
@@ -143,6 +146,7 @@ async fn start_resolution(invocation: &Invocation<'_>, args: LandArgs) -> Result
 async fn resolve_runs(
     invocation: &Invocation<'_>,
     connection: &Connection,
+    onto: Option<&String>,
     targets: Vec<PathBuf>,
     mut runs: Vec<String>,
     repo: Option<PathBuf>,
@@ -150,7 +154,14 @@ async fn resolve_runs(
     let client = connection.client();
     if targets.is_empty() && runs.is_empty() {
         let path = invocation.daemon_path(repo.as_deref())?;
-        let mut known = client.list(AtPath { path: path.clone() }).await?;
+        let mut known = client.candidates(CandidatesParams { path: path.clone(), onto: onto.cloned() }).await?;
+        if known.is_empty() {
+            known = client.list(AtPath { path: path.clone() }).await?;
+            if known.len() > 1 {
+                let message = "no run here has anything left to land";
+                return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl queue --ended").into());
+            }
+        }
         known.reverse();
         if let [only] = &known[..] {
             return Ok((path, vec![only.id.clone()]));
@@ -158,7 +169,8 @@ async fn resolve_runs(
         if invocation.ui.can_ask() && !known.is_empty() {
             return Ok((path, vec![choose_run(known)?]));
         }
-        let refused = ErrorData::new(ErrorKind::InvalidRequest, "no run is named").hint("runnerctl status");
+        let message = "several runs here can land, and none is named";
+        let refused = ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl status");
         return Err(refused.choice(None, known.iter().map(|run| run.id.as_str())).into());
     }
     for run in &mut runs {

@@ -136,7 +136,6 @@ fn of_several_runs_that_have_not_ended_none_is_meant_and_any_can_be_named() {
         (&["log", "--agent"], "log --agent --run first; or: "),
         (&["fork", "--from", "1"], "fork --from 1 --run first; or: "),
         (&["export", ".", "/tmp/never"], "export . /tmp/never --run first; or: "),
-        (&["land", "--yes"], "land --yes --run third; or: "),
     ];
     for (command, hint) in again {
         let output = home.ctl_in(&repo, command);

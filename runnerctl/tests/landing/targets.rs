@@ -257,3 +257,32 @@ fn a_partial_clone_is_told_what_fetches_the_files_that_are_missing() {
     scene.git(&["-C", &clone, "fetch", "-q", "--refetch", "--no-filter"]);
     land().exits(0);
 }
+
+#[test]
+fn without_a_name_the_one_run_lands_that_has_something_to_land() {
+    let scene = LandingScene::new(&["x"]);
+    let nothing = "no run here has anything left to land";
+    scene.run("landed", &[&write_step("a", "1")]).on_main();
+    scene.land(&["landed"]).exits(0);
+    let queue = |id: &str| {
+        let args = ["start", "--yes", "--queue-only", "--id", id, "-m", id, "--base", "main"];
+        scene.home.ctl_in(&scene.repo, &args).exits(0);
+    };
+    queue("dropped");
+    scene.home.ctl_in(&scene.repo, &["cancel", "dropped"]).exits(0);
+    let refused = scene.land(&[]).exits(2).stderr.clone();
+    assert!(refused.contains(nothing) && refused.contains("runnerctl queue --ended"), "{refused}");
+    scene.run("new", &[&write_step("b", "2")]).on_main();
+    queue("queued");
+    let preview = scene.land(&["--preview"]).exits(0).stdout.clone();
+    assert!(preview.contains("run new: would land"), "{preview}");
+    let other = scene.git(&["rev-list", "--max-parents=0", "main"]);
+    scene.git(&["branch", "other", &other]);
+    let refused = scene.land(&["--onto", "other"]).exits(2).stderr.clone();
+    assert!(refused.contains("land --onto other --run new; or: "), "{refused}");
+    assert!(refused.contains("--run landed") && !refused.contains("queued"), "{refused}");
+    scene.land(&[]).exits(0);
+    assert_eq!(scene.git(&["show", "main:b"]), "2");
+    let refused = scene.land(&["--yes"]).exits(2).stderr.clone();
+    assert!(refused.contains(nothing), "{refused}");
+}

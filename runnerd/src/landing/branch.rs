@@ -42,12 +42,40 @@ pub fn has_landed(
     if repository.is_ancestor(&target.tip, onto)? {
         return Ok(true);
     }
-    let branch = RunBranch { target: target.clone(), plan: verify::plan_audit(repository, target, stop)? };
-    match branch.find_missing(repository, onto) {
+    match find_gap(repository, target, onto, stop) {
         Ok(gap) => Ok(gap.commits == MissingCommits::AlreadyLanded),
         Err(LandError::Refused(_)) => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Whether a run has something to land that a commit lacks: it has landed only in part, or not at all, and a task of it
+/// has passed since.
+pub fn has_rest(
+    repository: &Repository,
+    target: &VerifyTarget,
+    onto: &Id,
+    stop: &CancellationToken,
+) -> Result<bool, LandError> {
+    if repository.is_ancestor(&target.tip, onto)? {
+        return Ok(false);
+    }
+    match find_gap(repository, target, onto, stop) {
+        Ok(gap) => Ok(gap.commits != MissingCommits::AlreadyLanded),
+        Err(LandError::Refused(LandingRefusal::NothingPassed { .. })) => Ok(false),
+        Err(LandError::Refused(_)) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+fn find_gap(
+    repository: &Repository,
+    target: &VerifyTarget,
+    onto: &Id,
+    stop: &CancellationToken,
+) -> Result<BranchGap, LandError> {
+    let branch = RunBranch { target: target.clone(), plan: verify::plan_audit(repository, target, stop)? };
+    branch.find_missing(repository, onto)
 }
 
 impl RunBranch {

@@ -9,7 +9,9 @@ use jsonrpsee::Extensions;
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::{LandApiServer, RunApiServer as _};
 use protocol::error::{ErrorData, ErrorKind};
-use protocol::landing::{LandOutcome, LandParams, LandReply, LandedParams, LandedReport, ResolveParams, RunLanding};
+use protocol::landing::{
+    CandidatesParams, LandOutcome, LandParams, LandReply, LandedParams, LandedReport, ResolveParams, RunLanding,
+};
 use protocol::path::WirePath;
 use protocol::reply::StartReply;
 use protocol::request::{CallerEnv, StartParams};
@@ -78,6 +80,10 @@ impl LandApiServer for Api {
         }
         let prepared = prepared.map_err(|error| landing::hint_fetch(&target.repository, error))?;
         Ok(self.advance_branch(target, &params, prepared).await?)
+    }
+
+    async fn candidates(&self, extensions: &Extensions, params: CandidatesParams) -> RpcResult<Vec<RunSummary>> {
+        Ok(self.list_candidates(extensions, params).await?)
     }
 
     async fn resolve(&self, extensions: &Extensions, params: ResolveParams) -> RpcResult<StartReply> {

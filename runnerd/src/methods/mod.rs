@@ -15,6 +15,7 @@ mod guard;
 mod isolated;
 mod iteration;
 mod land;
+mod land_candidates;
 mod land_checkout;
 mod memory;
 mod note;

@@ -77,7 +77,7 @@ fn define_parameters(generator: &mut SchemaGenerator) {
         request::ValidateParams, request::VerifyParams, request::VouchParams, request::SigningKeyParams, request::RerunParams, protocol::verify::TipsParams,
         protocol::bisect::PointsParams, protocol::bisect::TryParams,
         request::QuestionsParams, request::AnswerParams, request::RetryParams, request::AddParams, request::EditParams,
-        landing::LandParams, landing::ResolveParams, landing::LandedParams, delivery::DescribeParams, delivery::FeedbackParams,
+        landing::LandParams, landing::CandidatesParams, landing::ResolveParams, landing::LandedParams, delivery::DescribeParams, delivery::FeedbackParams,
     );
 }
 
