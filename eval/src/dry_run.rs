@@ -11,7 +11,7 @@ use protocol::api::ConfigApiClient as _;
 use protocol::client::{CallError, Connection};
 use protocol::path::WirePath;
 use protocol::reply::ConfigPathReply;
-use protocol::request::AtPath;
+use protocol::request::{AtPath, AtSettings};
 use tokio_util::sync::CancellationToken;
 use toml::Table;
 
@@ -80,13 +80,13 @@ async fn check_cases(
     connection: &Connection,
     cases: &[(&Case, &RunPlan)],
 ) -> Result<ConfigChecks, EvalError> {
-    let params = AtPath { path: WirePath::from(repository.folder()) };
-    let files = connection.client().path(params.clone()).await?;
+    let path = WirePath::from(repository.folder());
+    let files = connection.client().path(AtPath { path: path.clone() }).await?;
     let mut checked = Vec::new();
     for (case, plan) in cases {
         let generated = GeneratedFiles::generate(case, plan)?;
         generated.write(&files)?;
-        let shown = connection.client().show(params.clone()).await;
+        let shown = connection.client().show(AtSettings { path: path.clone(), defaults: None }).await;
         checked.push(shown.map(drop).map_err(|error| generated.to_error(case, &files, error)));
     }
     Ok(checked)

@@ -19,10 +19,11 @@ use crate::reply::{
     SigningKeyReply, StartReply, StepReply, TreeReply, ValidateReply, VouchReply,
 };
 use crate::request::{
-    AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigEditParams, ConfigKey,
-    ConfigSetParams, ConfigTextParams, EditParams, ExportParams, ForkParams, GcParams, Handshake, InitParams,
-    LogFilter, LogParams, NoteParams, PauseParams, QuestionsParams, RemoveParams, RerunParams, ResumeParams,
-    RetryParams, SigningKeyParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
+    AcceptParams, ActivityParams, AddParams, AgentParams, AnswerParams, AtIteration, AtPath, AtRun, AtSettings,
+    ConfigEditParams, ConfigKey, ConfigSetParams, ConfigTextParams, EditParams, ExportParams, ForkParams, GcParams,
+    Handshake, InitParams, LogFilter, LogParams, NoteParams, PauseParams, QuestionsParams, RemoveParams, RerunParams,
+    ResumeParams, RetryParams, SigningKeyParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams,
+    VouchParams,
 };
 use crate::review::{ApproveParams, PendingReview, RejectParams};
 use crate::verify::{AuditFinding, AuditReport, RerunReport, TipsParams};
@@ -236,7 +237,7 @@ pub trait ConfigApi {
 
     /// Lists every key with its value and the origin of that value.
     #[method(name = "show")]
-    async fn show(&self, params: AtPath) -> RpcResult<ConfigShowReply>;
+    async fn show(&self, params: AtSettings) -> RpcResult<ConfigShowReply>;
 
     /// Returns the paths of the configuration files, even if the files are missing or not valid.
     #[method(name = "path")]
@@ -291,12 +292,12 @@ pub trait IterationApi {
 pub trait DoctorApi {
     /// Reports how the daemon would work in a repository.
     #[method(name = "repository")]
-    async fn repository_facts(&self, params: AtPath) -> RpcResult<RepositoryFacts>;
+    async fn repository_facts(&self, params: AtSettings) -> RpcResult<RepositoryFacts>;
 
     /// Asks the configured agents for their versions, in the caller's environment. Refused until the configuration's
     /// commands are confirmed, because it starts them.
     #[method(name = "agents")]
-    async fn agent_facts(&self, params: ValidateParams) -> RpcResult<Vec<AgentFacts>>;
+    async fn agent_facts(&self, params: AgentParams) -> RpcResult<Vec<AgentFacts>>;
 
     /// Asks the known agents that the caller has installed for their versions, whatever the configuration names.
     #[method(name = "installed")]

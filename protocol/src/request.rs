@@ -273,6 +273,29 @@ pub struct SigningKeyParams {
     pub make: bool,
 }
 
+/// `config.show`, `doctor.repository`: a working tree, and what its caller sets for every repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AtSettings {
+    /// Absolute path inside the working tree.
+    pub path: WirePath,
+    /// The caller's own defaults, which apply if there is no configuration yet.
+    #[serde(default)]
+    pub defaults: Option<UserDefaults>,
+}
+
+/// `doctor.agents`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentParams {
+    /// Absolute path inside the working tree.
+    pub path: WirePath,
+    /// The caller's environment, in which programs are searched for.
+    #[serde(default)]
+    pub env: CallerEnv,
+    /// The caller's own defaults, which apply if there is no configuration yet.
+    #[serde(default)]
+    pub defaults: Option<UserDefaults>,
+}
+
 /// `config.get`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigKey {
@@ -281,6 +304,9 @@ pub struct ConfigKey {
     /// Dotted key, e.g. `guard.command`; default: the whole configuration.
     #[serde(default)]
     pub key: Option<String>,
+    /// The caller's own defaults, which apply if there is no configuration yet.
+    #[serde(default)]
+    pub defaults: Option<UserDefaults>,
 }
 
 /// `config.set`.

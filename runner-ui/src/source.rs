@@ -9,7 +9,7 @@ use protocol::client::Connection;
 use protocol::id_lookup::find_by_id;
 use protocol::path::WirePath;
 use protocol::reply::{ActivityReply, ConfigShowReply, IterationReply, MemoryReply, TreeReply};
-use protocol::request::{ActivityParams, AtIteration, AtPath, AtRun, LogStream, QuestionsParams};
+use protocol::request::{ActivityParams, AtIteration, AtPath, AtRun, AtSettings, LogStream, QuestionsParams};
 use protocol::view::{IterationView, QuestionView, RunSummary, StatusView};
 
 use crate::app::App;
@@ -177,7 +177,7 @@ impl LocatedRun {
 
     /// Lists the settings.
     pub(crate) async fn config(self) -> Result<ConfigShowReply, ApiProblem> {
-        let at = AtPath { path: self.at.path.clone() };
+        let at = AtSettings { path: self.at.path.clone(), defaults: None };
         Ok(ConfigApiClient::show(self.daemon()?.client(), at).await?)
     }
 

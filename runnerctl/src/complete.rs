@@ -18,7 +18,7 @@ use protocol::api::{
 use protocol::client::{ConnectOptions, Connection};
 use protocol::host::{HOST_VARIABLE, Host, HostError};
 use protocol::path::WirePath;
-use protocol::request::{AtPath, AtRun, QuestionsParams};
+use protocol::request::{AtPath, AtRun, AtSettings, QuestionsParams};
 use protocol::tree::Node;
 use protocol::view::{IterationView, RepoView};
 
@@ -221,14 +221,14 @@ async fn list_questions(context: CompletionContext) -> Option<Vec<CompletionValu
 }
 
 async fn list_config_keys(context: CompletionContext) -> Option<Vec<CompletionValue>> {
-    let reply = context.connection.client().show(AtPath { path: context.path }).await.ok()?;
+    let reply = context.connection.client().show(AtSettings { path: context.path, defaults: None }).await.ok()?;
     Some(reply.settings.into_iter().map(|setting| (setting.key, setting.value.unwrap_or_default())).collect())
 }
 
 /// Returns the possible values of a key, and its current one.
 async fn list_config_values(context: CompletionContext) -> Option<Vec<CompletionValue>> {
     let key = context.key?;
-    let reply = context.connection.client().show(AtPath { path: context.path }).await.ok()?;
+    let reply = context.connection.client().show(AtSettings { path: context.path, defaults: None }).await.ok()?;
     let setting = reply.settings.into_iter().find(|setting| setting.key == key)?;
     let current = setting.value.unwrap_or_default();
     let about = |word: &str| if word == current.trim_matches('"') { "now".to_owned() } else { String::new() };

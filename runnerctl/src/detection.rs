@@ -9,7 +9,7 @@ use protocol::client::{Connection, caller_env};
 use protocol::doctor::{AgentFacts, AgentFitness, RepositoryFacts};
 use protocol::error::{ErrorKind, ExitStatus};
 use protocol::path::WirePath;
-use protocol::request::{AtPath, UserDefaults, ValidateParams};
+use protocol::request::{AtSettings, UserDefaults, ValidateParams};
 use protocol::shell;
 use tokio::time::timeout;
 
@@ -61,7 +61,8 @@ pub(crate) async fn choose_settings(
     let settings = Settings::load()?;
     let own = settings.defaults();
     let client = connection.client();
-    let facts = timeout(FACTS_TIMEOUT, client.repository_facts(AtPath { path: path.clone() })).await;
+    let facts =
+        timeout(FACTS_TIMEOUT, client.repository_facts(AtSettings { path: path.clone(), defaults: None })).await;
     // A path without a repository is reported by the command itself.
     let Ok(Ok(facts)) = facts else { return Ok(NewSettings { defaults: own, has_detected: false }) };
     if facts.has_settings {

@@ -12,7 +12,6 @@ use protocol::error::ExitStatus;
 use protocol::host::{Host, HostError};
 use protocol::path::WirePath;
 use protocol::paths::client_settings_path;
-use protocol::reply::{SettingOrigin, SettingView};
 use protocol::request::UserDefaults;
 use protocol::settings_file::{SettingsFileError, open_settings};
 use serde::Deserialize;
@@ -133,16 +132,6 @@ impl Settings {
     /// Whether `[defaults]` sets a key.
     pub(crate) fn has_default(&self, key: &str) -> bool {
         self.list_defaults().iter().any(|(set, _)| set == key)
-    }
-
-    /// Shows the default that applies to a setting of a repository without a configuration.
-    pub(crate) fn apply_default(&self, setting: &mut SettingView) {
-        let defaults = self.list_defaults();
-        let Some((_, span)) = defaults.into_iter().find(|(key, _)| *key == setting.key) else { return };
-        let line = self.text.get(..span.start).unwrap_or_default().matches('\n').count() + 1;
-        setting.value = self.text.get(span).map(str::to_owned);
-        setting.origin = SettingOrigin::File;
-        setting.place = Some(format!("{}:{line}", self.file.display()));
     }
 
     /// Returns the keys of `[defaults]` with the places of their values, in their order.

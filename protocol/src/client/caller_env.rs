@@ -19,7 +19,7 @@ const ALWAYS_SENT: [&str; 10] =
 /// no local variables are sent, since folders and programs differ.
 pub async fn collect(connection: &Connection, path: &WirePath) -> CallerEnv {
     // If the configuration cannot be read, the request itself reports that.
-    let config = connection.client().get(ConfigKey { path: path.clone(), key: None }).await;
+    let config = connection.client().get(ConfigKey { path: path.clone(), key: None, defaults: None }).await;
     let patterns = config.map(|reply| reply.variables).unwrap_or_default();
     match connection.environment() {
         Some(remote) => select_variables(remote.iter().map(|(name, value)| (name.into(), value.into())), &patterns),

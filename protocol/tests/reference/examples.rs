@@ -29,11 +29,11 @@ use protocol::reply::{
     StartSettings, StepReply, TakenSetting, TreeReply, ValidateReply, VouchReply, WorkspaceSwept,
 };
 use protocol::request::{
-    AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigEditParams,
-    ConfigKey, ConfigSetParams, ConfigTextParams, EditParams, ExportParams, ForkParams, GcParams, Handshake,
-    InitParams, LogFilter, LogParams, LogStream, NoteParams, PauseParams, QuestionsParams, RemoveParams, RerunParams,
-    ResumeParams, RetryParams, SigningKeyParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams,
-    VouchParams,
+    AcceptParams, ActivityParams, AddParams, AgentParams, AnswerParams, AtIteration, AtPath, AtRun, AtSettings,
+    CallerEnv, ConfigEditParams, ConfigKey, ConfigSetParams, ConfigTextParams, EditParams, ExportParams, ForkParams,
+    GcParams, Handshake, InitParams, LogFilter, LogParams, LogStream, NoteParams, PauseParams, QuestionsParams,
+    RemoveParams, RerunParams, ResumeParams, RetryParams, SigningKeyParams, StartParams, StepParams, Subscription,
+    ValidateParams, VerifyParams, VouchParams,
 };
 use protocol::review::{ApproveParams, PendingReview, RejectParams, ReviewStatement};
 use protocol::state::UsageTotal;
@@ -585,7 +585,7 @@ fn trees() -> Vec<Example> {
         change: Some(change_reply("config set", "guard.command", "guard.command is [\"make\", \"test\"]")),
         file: path("/home/me/proj/.runner/state/config.toml"),
     };
-    let key = ConfigKey { path: proj(), key: Some("guard.command".into()) };
+    let key = ConfigKey { path: proj(), key: Some("guard.command".into()), defaults: None };
     let files = ConfigPathReply {
         file: path("/home/me/proj/.runner/state/config.toml"),
         daemon_file: path("/home/me/.config/runnerd/config.toml"),
@@ -603,7 +603,7 @@ fn trees() -> Vec<Example> {
             &ChangeReply { id: None, ..change_reply("edit", "", "changed root.1; added root.3") },
         ),
         example("config.get", &key, &ConfigReply { value: serde_json::json!(["just", "ci"]), variables: Vec::new() }),
-        example("config.show", &AtPath { path: proj() }, &config_reply()),
+        example("config.show", &AtSettings { path: proj(), defaults: None }, &config_reply()),
         example("config.path", &AtPath { path: proj() }, &files),
         example("config.set", &set, &configured),
     ]
@@ -652,8 +652,8 @@ fn doctor_examples() -> Vec<Example> {
     let agents = vec![AgentFacts { section: "executor".into(), kind: "codex".into(), fitness: fit }];
     let env = CallerEnv([("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into());
     vec![
-        example("doctor.repository", &AtPath { path: proj() }, &facts),
-        example("doctor.agents", &ValidateParams { path: proj(), env: env.clone() }, &agents),
+        example("doctor.repository", &AtSettings { path: proj(), defaults: None }, &facts),
+        example("doctor.agents", &AgentParams { path: proj(), env: env.clone(), defaults: None }, &agents),
         example("doctor.installed", &ValidateParams { path: proj(), env }, &agents),
     ]
 }

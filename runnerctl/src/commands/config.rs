@@ -8,7 +8,7 @@ use protocol::api::ConfigApiClient as _;
 use protocol::client::{CallError, Connection};
 use protocol::error::{ErrorKind, ExitStatus};
 use protocol::reply::{ConfigEditReply, ConfigSetReply, SettingOrigin, SettingView};
-use protocol::request::{AtPath, AtRun, ConfigEditParams, ConfigKey, ConfigSetParams, ConfigTextParams};
+use protocol::request::{AtPath, AtRun, AtSettings, ConfigEditParams, ConfigKey, ConfigSetParams, ConfigTextParams};
 use serde_json::Value;
 
 use crate::editor;
@@ -106,7 +106,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ConfigArgs) -> Result
     let client = connection.client();
     match args.verb {
         ConfigVerb::Get { key } => {
-            let reply = client.get(ConfigKey { path, key }).await?;
+            let reply = client.get(ConfigKey { path, key, defaults: Settings::load()?.defaults() }).await?;
             invocation.ui.print_answer("config", &reply, |_| render_value(&reply.value))?;
         }
         ConfigVerb::Set { key, value, run, .. } => {
@@ -117,12 +117,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ConfigArgs) -> Result
         }
         ConfigVerb::Edit { run } => edit(invocation, &connection, AtRun { path, run }).await?,
         ConfigVerb::Show { origin, daemon } => {
-            let mut reply = client.show(AtPath { path }).await?;
-            let has_file = invocation.host.is_some() || reply.file.as_path().exists();
-            if !has_file && reply.settings.iter().all(|setting| setting.origin != SettingOrigin::File) {
-                let settings = Settings::load()?;
-                reply.settings.iter_mut().for_each(|setting| settings.apply_default(setting));
-            }
+            let reply = client.show(AtSettings { path, defaults: Settings::load()?.defaults() }).await?;
             let settings = if daemon { &reply.daemon_settings } else { &reply.settings };
             invocation.ui.print_answer("config-show", &reply, |_| render_settings(settings, origin))?;
         }

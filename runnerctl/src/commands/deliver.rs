@@ -92,7 +92,7 @@ pub(crate) async fn deliver_on_complete(
 ) -> Result<(), Failure> {
     let connection = invocation.connect().await?;
     let client = connection.client();
-    let key = ConfigKey { path: path.clone(), key: Some("deliver.on_complete".to_owned()) };
+    let key = ConfigKey { path: path.clone(), key: Some("deliver.on_complete".to_owned()), defaults: None };
     // A configuration that cannot be read asks for nothing.
     if !client.get(key).await.is_ok_and(|reply| reply.value == true) {
         return Ok(());

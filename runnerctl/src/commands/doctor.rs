@@ -7,6 +7,7 @@ use protocol::client::{ConnectError, Connection};
 use protocol::error::ExitStatus;
 use protocol::path::WirePath;
 use protocol::paths::Paths;
+use protocol::request::UserDefaults;
 use protocol::view::DaemonView;
 use serde::Serialize;
 
@@ -16,6 +17,7 @@ use crate::doctor::remote::{self, RepositoryReport};
 use crate::doctor::{DoctorCheck, machine, rules};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::settings::Settings;
 use crate::text::doctor::render_checks;
 
 const EXAMPLES: &str = "Examples:
@@ -53,10 +55,17 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DoctorArgs) -> Result
         let disk = remote::query_disk(connection.as_ref().ok()?.client()).await;
         disk.map_or_else(|error| Some(error.to_check("workspaces")), |disk| rules::check_workspaces(&disk))
     };
-    let query = RepositoryQuery { path: &path, is_named: args.repo.path().is_some() };
+    let (defaults, settings_check) = match Settings::load() {
+        Ok(settings) => (settings.defaults(), None),
+        Err(Failure::Report(report)) => {
+            (None, Some(DoctorCheck::fail("settings", report.message.clone(), "correct that file")))
+        }
+        Err(failure @ Failure::BrokenPipe) => return Err(failure),
+    };
+    let query = RepositoryQuery { path: &path, is_named: args.repo.path().is_some(), defaults };
     let (mut machine, disk_check, repository) =
         tokio::join!(machine_checks(&paths, daemon), disk_check, query.run_checks(connection.as_ref()));
-    machine.extend(disk_check);
+    machine.extend(settings_check.into_iter().chain(disk_check));
     if !repository.has_agents {
         machine.push(rules::check_agents(&machine::agent_versions().await));
     }
@@ -113,6 +122,8 @@ impl RepositoryChecks {
 struct RepositoryQuery<'a> {
     path: &'a Path,
     is_named: bool,
+    /// The user's own defaults.
+    defaults: Option<UserDefaults>,
 }
 
 impl RepositoryQuery<'_> {
@@ -141,7 +152,9 @@ impl RepositoryQuery<'_> {
                 format!("{path}: not checked while no daemon is running"),
             ));
         };
-        match Box::pin(remote::query_repository(connection, &WirePath(self.path.to_owned()))).await {
+        match Box::pin(remote::query_repository(connection, &WirePath(self.path.to_owned()), self.defaults.clone()))
+            .await
+        {
             Ok(repository) => check_repository(&repository).await,
             Err(error) => RepositoryChecks::single(error.to_check("repository")),
         }

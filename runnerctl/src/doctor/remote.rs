@@ -9,7 +9,7 @@ use protocol::client::{CallError, Connection, caller_env};
 use protocol::doctor::{AgentFacts, AgentFitness, RepositoryFacts};
 use protocol::path::WirePath;
 use protocol::reply::{ConfigShowReply, ValidateReply};
-use protocol::request::{AtPath, AtRun, ConfigKey, ValidateParams};
+use protocol::request::{AgentParams, AtRun, AtSettings, ConfigKey, UserDefaults, ValidateParams};
 use protocol::view::{DiskView, StopReason};
 use tokio::time::timeout;
 
@@ -39,18 +39,23 @@ pub(crate) struct RepositoryReport {
 }
 
 /// Requests all of it concurrently.
-pub(crate) async fn query_repository(connection: &Connection, path: &WirePath) -> Result<RepositoryReport, QueryError> {
+pub(crate) async fn query_repository(
+    connection: &Connection,
+    path: &WirePath,
+    defaults: Option<UserDefaults>,
+) -> Result<RepositoryReport, QueryError> {
     let client = connection.client();
-    let at = AtPath { path: path.clone() };
+    let at = AtSettings { path: path.clone(), defaults: defaults.clone() };
     let facts = with_timeout(REQUEST_TIMEOUT, client.repository_facts(at.clone())).await?;
     let params = ValidateParams { path: path.clone(), env: caller_env::collect(connection, path).await };
-    let guard = ConfigKey { path: path.clone(), key: Some("guard.command".into()) };
+    let agents = AgentParams { path: path.clone(), env: params.env.clone(), defaults: defaults.clone() };
+    let guard = ConfigKey { path: path.clone(), key: Some("guard.command".into()), defaults };
     let state = AtRun { path: path.clone(), run: None };
     let (held, settings, files, agents, guard) = tokio::join!(
         with_timeout(REQUEST_TIMEOUT, RunApiClient::status(client, state)),
         with_timeout(REQUEST_TIMEOUT, client.show(at)),
         with_timeout(REQUEST_TIMEOUT, client.validate(params.clone())),
-        with_timeout(AGENTS_TIMEOUT, client.agent_facts(params.clone())),
+        with_timeout(AGENTS_TIMEOUT, client.agent_facts(agents)),
         with_timeout(REQUEST_TIMEOUT, ConfigApiClient::get(client, guard)),
     );
     let guard = guard.ok().and_then(|reply| serde_json::from_value(reply.value).ok()).unwrap_or_default();

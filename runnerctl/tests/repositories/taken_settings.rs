@@ -155,6 +155,10 @@ fn a_persons_own_defaults_are_those_of_a_new_repository() {
     let shown = client(&["config", "show", "--origin"]);
     let place = format!("max_iterations = 7  # {}:{line}\n", file.display());
     assert!(shown.exits(0).stdout.contains(&place), "{place}{}", shown.stdout);
+    assert_eq!(client(&["config", "get", "max_iterations"]).exits(0).stdout, "7\n");
+    let doctor = client(&["doctor", "--json"]).exits(0).json();
+    let config = doctor["repository"].as_array().and_then(|all| all.iter().find(|check| check["name"] == "config"));
+    assert!(config.is_some_and(|check| check.to_string().contains(&file.display().to_string())), "{doctor:#}");
     let fresh = home.repo("fresh");
     home.ctl_in(&fresh, &["config", "set", "max_attempts_default", "9"]).exits(0);
     let text = fresh.read(CONFIG);
@@ -169,4 +173,5 @@ fn a_persons_own_defaults_are_those_of_a_new_repository() {
     let message =
         format!("{}:2:1: unknown key `max_iteration` at the top level; did you mean `max_iterations`?", file.display());
     assert!(refused.exits(1).stderr.contains(&message), "{message}: {refused:?}");
+    assert!(home.ctl_in(&other, &["doctor", "--json"]).exits(1).stdout.contains("unknown key `max_iteration`"));
 }

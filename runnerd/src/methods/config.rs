@@ -10,8 +10,10 @@ use protocol::reply::{
     ConfigEditReply, ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply, ConfigTextReply, SettingOrigin,
     SettingView,
 };
-use protocol::request::{AtPath, ConfigEditParams, ConfigKey, ConfigSetParams, ConfigTextParams, UserDefaults};
-use runner_config::{LIST_PRICES, Price, SettingEntry, ValueOrigin};
+use protocol::request::{
+    AtPath, AtSettings, ConfigEditParams, ConfigKey, ConfigSetParams, ConfigTextParams, UserDefaults,
+};
+use runner_config::{LIST_PRICES, Price, RepoConfig, SettingEntry, ValueOrigin};
 use runner_core::files::change::ChangeRequest;
 use runner_core::text::digest::sha256_hex;
 use runner_git::Repository;
@@ -30,17 +32,22 @@ impl ConfigApiServer for Api {
     async fn get(&self, params: ConfigKey) -> RpcResult<ConfigReply> {
         let repository = self.find_repository(params.path.as_path()).await?;
         let store = self.settings_store(&repository);
-        Ok(run_blocking(move || get_config(&repository, &store, params.key.as_deref())).await?)
+        Ok(run_blocking(move || get_config(&repository, &store, &params)).await?)
     }
 
-    async fn show(&self, params: AtPath) -> RpcResult<ConfigShowReply> {
-        let repository = self.find_repository(params.path.as_path()).await?;
+    async fn show(&self, params: AtSettings) -> RpcResult<ConfigShowReply> {
+        let AtSettings { path, defaults } = params;
+        let repository = self.find_repository(path.as_path()).await?;
         let file = Layout::new(repository.work_dir()).config();
         let daemon_file = self.paths.config.clone();
         let store = self.settings_store(&repository);
         let mut reply = run_blocking(move || {
-            let (text, run) = read_start_text(&repository, &store, None)?;
-            let mut settings = list_settings(&text, &file, runner_config::list_settings)?;
+            let (text, run, source) = match (read_known_text(&repository, &store)?, defaults) {
+                (Some((text, run)), _) => (text, run, file.clone()),
+                (None, Some(defaults)) => (defaults.text, None, defaults.file.0),
+                (None, None) => (String::new(), None, file.clone()),
+            };
+            let mut settings = list_settings(&text, &source, runner_config::list_settings)?;
             for setting in settings.iter_mut().filter(|setting| setting.place.is_some()) {
                 setting.place = run.as_ref().map(|run| format!("run {run}")).or(setting.place.take());
             }
@@ -48,7 +55,7 @@ impl ConfigApiServer for Api {
             let daemon_text =
                 runner_config::decode_text(&daemon_text, &daemon_file).map_err(|error| invalid_config_error(&error))?;
             Ok(ConfigShowReply {
-                settings: [settings, list_list_prices(&text, &file)?].concat(),
+                settings: [settings, list_list_prices(&text, &source)?].concat(),
                 daemon_settings: list_settings(daemon_text, &daemon_file, runner_config::list_daemon_settings)?,
                 file: WirePath(file),
                 daemon_file: WirePath(daemon_file),
@@ -161,22 +168,39 @@ fn write_config(layout: &Layout, text: &str) -> Result<(), ErrorData> {
     durable::replace(&layout.config(), text.as_bytes(), FileAccess::Repository).map_err(|error| fault_error(&error))
 }
 
-/// Reads the configuration with which a run starts from the work tree: its file, else that of HEAD, else the settings of
-/// the newest run, whose id is returned, else a new one with the caller's defaults.
+/// Reads the configuration of the work tree: its file, else that of HEAD, else the settings of the newest run, whose id
+/// is returned; `None` if there is none of them.
+fn read_known_text(repository: &Repository, store: &RepoStore) -> Result<Option<(String, Option<String>)>, ErrorData> {
+    let is_present = repository.work_dir().join(Layout::CONFIG).symlink_metadata().is_ok();
+    if is_present || admit::has_config_at_head(repository)? {
+        return Ok(Some((admit::read_config_text(repository)?, None)));
+    }
+    Ok(read_settings(store)?.map(|(run, text)| (text, Some(run))))
+}
+
+/// Reads the configuration with which a run starts from the work tree: the known one, else a new one with the caller's
+/// defaults.
 fn read_start_text(
     repository: &Repository,
     store: &RepoStore,
     defaults: Option<&UserDefaults>,
 ) -> Result<(String, Option<String>), ErrorData> {
-    let is_present = repository.work_dir().join(Layout::CONFIG).symlink_metadata().is_ok();
-    if is_present || admit::has_config_at_head(repository)? {
-        return Ok((admit::read_config_text(repository)?, None));
-    }
-    if let Some((run, text)) = read_settings(store)? {
-        return Ok((text, Some(run)));
+    if let Some(known) = read_known_text(repository, store)? {
+        return Ok(known);
     }
     let text = defaults.map(|defaults| admit::default_config_text(&runner_config::default_text(), defaults));
     Ok((text.transpose()?.unwrap_or_default(), None))
+}
+
+/// Parses the configuration with which a run starts from the work tree.
+pub(super) fn read_start_config(
+    repository: &Repository,
+    store: &RepoStore,
+    defaults: Option<&UserDefaults>,
+) -> Result<RepoConfig, ErrorData> {
+    let (text, _) = read_start_text(repository, store, defaults)?;
+    let file = Layout::new(repository.work_dir()).config();
+    runner_config::parse(&text, &file).map_err(|error| invalid_config_error(&error))
 }
 
 /// Reads the id of the newest run that this daemon began in a repository, and its configuration.
@@ -280,13 +304,11 @@ fn invalid_config_error(error: &runner_config::ConfigError) -> ErrorData {
     ErrorData::new(ErrorKind::InvalidFile, display_chain(error)).hint("fix the file, then: runnerctl validate")
 }
 
-fn get_config(repository: &Repository, store: &RepoStore, key: Option<&str>) -> Result<ConfigReply, ErrorData> {
-    let layout = Layout::new(repository.work_dir());
-    let (text, _) = read_start_text(repository, store, None)?;
-    let config = runner_config::parse(&text, &layout.config()).map_err(|error| invalid_config_error(&error))?;
+fn get_config(repository: &Repository, store: &RepoStore, params: &ConfigKey) -> Result<ConfigReply, ErrorData> {
+    let config = read_start_config(repository, store, params.defaults.as_ref())?;
     let all = serde_json::to_value(&config)
         .map_err(|error| ErrorData::new(ErrorKind::Bug, format!("the configuration does not serialize: {error}")))?;
-    let Some(key) = key else {
+    let Some(key) = params.key.as_deref() else {
         return Ok(ConfigReply { value: all, variables: runner_agents::caller_variables(&config) });
     };
     let value = runner_config::key_names(key).iter().try_fold(&all, |value, part| value.get(part)).cloned();

@@ -7,12 +7,12 @@ use protocol::api::DoctorApiServer;
 use protocol::doctor::{AgentFacts, AgentFitness, AttributeFault, RepositoryFacts, WorkspaceProposal};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
-use protocol::request::{AtPath, ValidateParams};
+use protocol::request::{AgentParams, AtSettings, UserDefaults, ValidateParams};
 use runner_agents::{AgentCandidates, AgentReadiness};
 use runner_config::{GuardSuggestion, RepoConfig, workflow_commands};
 use runner_git::{Repository, WorktreeChange};
 
-use super::config::read_settings;
+use super::config::{read_settings, read_start_config};
 use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
 use crate::repo::durable;
@@ -27,13 +27,13 @@ const MAX_UNCOMMITTED: usize = 5;
 
 #[async_trait]
 impl DoctorApiServer for Api {
-    async fn repository_facts(&self, params: AtPath) -> RpcResult<RepositoryFacts> {
+    async fn repository_facts(&self, params: AtSettings) -> RpcResult<RepositoryFacts> {
         let repository = self.find_repository(params.path.as_path()).await?;
         let digests = self.confirmed_digests(&repository).await;
         let store = self.settings_store(&repository);
         let is_driving = self.registry.find(repository.common_dir()).await.is_some_and(|worker| worker.is_driving());
         Ok(run_blocking(move || {
-            let facts = collect_facts(&repository, &digests, &store)?;
+            let facts = collect_facts(&repository, &digests, &store, params.defaults.as_ref())?;
             // The files of a session are its own.
             let uncommitted = if facts.unborn || is_driving { Vec::new() } else { list_uncommitted(&repository)? };
             Ok(RepositoryFacts { uncommitted, ..facts })
@@ -41,17 +41,19 @@ impl DoctorApiServer for Api {
         .await?)
     }
 
-    async fn agent_facts(&self, params: ValidateParams) -> RpcResult<Vec<AgentFacts>> {
-        let repository = self.find_repository(params.path.as_path()).await?;
+    async fn agent_facts(&self, params: AgentParams) -> RpcResult<Vec<AgentFacts>> {
+        let AgentParams { path, env, defaults } = params;
+        let repository = self.find_repository(path.as_path()).await?;
         let digests = self.confirmed_digests(&repository).await;
+        let store = self.settings_store(&repository);
         let (config, folder) = run_blocking(move || {
-            let config = admit::read_config(&repository)?;
+            let config = read_start_config(&repository, &store, defaults.as_ref())?;
             let is_confirmed = is_confirmed(&repository, &config, &digests)?;
             is_confirmed.then(|| (config, repository.work_dir().to_owned())).ok_or_else(unconfirmed_error)
         })
         .await?;
         let scratch = self.paths.state.join("scratch");
-        let candidates = AgentCandidates { config: &config, folder: &folder, env: &params.env.0, scratch: &scratch };
+        let candidates = AgentCandidates { config: &config, folder: &folder, env: &env.0, scratch: &scratch };
         let mut all = Vec::new();
         for (section, executor) in runner_agents::list_executors(&config) {
             let fitness = to_agent_fitness(runner_agents::examine_agent(&executor, candidates, &self.launcher).await);
@@ -85,9 +87,14 @@ impl Api {
     }
 }
 
-fn collect_facts(repository: &Repository, digests: &[String], store: &RepoStore) -> Result<RepositoryFacts, ErrorData> {
+fn collect_facts(
+    repository: &Repository,
+    digests: &[String],
+    store: &RepoStore,
+    defaults: Option<&UserDefaults>,
+) -> Result<RepositoryFacts, ErrorData> {
     let layout = Layout::new(repository.work_dir());
-    let config = admit::read_config(repository).ok();
+    let config = read_start_config(repository, store, defaults).ok();
     let confirmed = config.as_ref().map(|config| is_confirmed(repository, config, digests)).transpose()?;
     let is_set = config.as_ref().is_some_and(|config| config.workspace.needs_setup());
     let workspace = worker::propose_workspace(&layout).filter(|_| !is_set).map(|proposal| {

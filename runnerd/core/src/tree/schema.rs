@@ -70,7 +70,7 @@ macro_rules! define_types {
 
 fn define_parameters(generator: &mut SchemaGenerator) {
     define_types!(generator;
-        request::Handshake, request::AtPath, request::AtRun, request::InitParams, request::StartParams,
+        request::Handshake, request::AtPath, request::AtSettings, request::AgentParams, request::AtRun, request::InitParams, request::StartParams,
         request::StepParams, request::PauseParams, request::ResumeParams, request::LogFilter, request::ConfigKey,
         request::AtIteration, request::LogParams, request::ActivityParams, request::Subscription, request::NoteParams, request::RemoveParams, protocol::review::ApproveParams, protocol::review::RejectParams,
         request::AcceptParams, request::ConfigSetParams, request::ConfigTextParams, request::ConfigEditParams, request::ExportParams, request::ForkParams, request::GcParams,
