@@ -2,15 +2,18 @@
 //!
 //! Ctrl-C ends the watching, never the run.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use protocol::api::RunApiClient;
 use protocol::error::ExitStatus;
 use protocol::path::WirePath;
 use protocol::request::AtRun;
-use protocol::view::{RunView, StatusView};
+use protocol::view::{PendingControl, RunView, StatusView};
 use protocol::words::RunStatus;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::timeout;
 
 use crate::commands::deliver::deliver_on_complete;
 use crate::commands::run_exit_status;
@@ -20,11 +23,14 @@ use crate::invocation::Invocation;
 use crate::progress::{ProgressLine, RunProgress};
 use crate::text::measure::{format_duration, format_seconds};
 use crate::text::run::{render_headline, render_stop_reason};
+use crate::text::sanitize::sanitize;
 use crate::text::screen::Screen;
 use crate::text::titles;
 use crate::ui::Ui;
 
 const TICK: Duration = Duration::from_millis(120);
+/// Time in which a start that waits for nothing is answered.
+const START_GRACE: Duration = Duration::from_millis(300);
 
 /// Follows a run and returns the exit code of its final state, and the run's id: it may have got another one at its
 /// first turn. A completed run is delivered if configured.
@@ -38,6 +44,26 @@ pub(crate) async fn wait_for_run(
         deliver_on_complete(invocation, path, run.clone()).await?;
     }
     Ok((status, run))
+}
+
+/// Awaits the reply to the start of a run. If it does not come at once because another run is being cancelled, says so.
+pub(crate) async fn wait_for_start<C: RunApiClient + Sync, T>(
+    ui: &Ui,
+    client: &C,
+    path: &WirePath,
+    reply: impl Future<Output = T>,
+) -> T {
+    let mut reply = pin!(reply);
+    if let Ok(reply) = timeout(START_GRACE, reply.as_mut()).await {
+        return reply;
+    }
+    // A status that cannot be read explains nothing, and the reply says why.
+    let status = client.status(AtRun { path: path.clone(), run: None }).await.ok();
+    let run = status.and_then(|status| status.run).filter(|run| run.pending == Some(PendingControl::Cancel));
+    if let Some(run) = run {
+        ui.print_note(&format!("waiting for run {} to end: it is being cancelled\n", sanitize(&run.summary.id)));
+    }
+    reply.await
 }
 
 /// Returns the exit code and the run's id.

@@ -15,7 +15,7 @@ use crate::invocation::Invocation;
 use crate::record_selector::RecordSelector;
 use crate::run_target::RunTarget;
 use crate::text::paint::{HINT, paint};
-use crate::wait::wait_for_run;
+use crate::wait::{wait_for_run, wait_for_start};
 
 const EXAMPLES: &str = "Examples:
   runnerctl fork --from 7                       from the current run
@@ -67,7 +67,11 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ForkArgs) -> Result<E
         queue_only: args.queue_only,
         confirmed: false,
     };
-    let request = async |confirmed| connection.client().fork(ForkParams { confirmed, ..params.clone() }).await;
+    let client = connection.client();
+    let request = async |confirmed| {
+        let start = client.fork(ForkParams { confirmed, ..params.clone() });
+        wait_for_start(invocation.ui, client, &path, start).await
+    };
     let reply = with_confirmation(invocation.ui, args.yes, request).await?;
     invocation.ui.print_answer("fork", &reply, |screen| render_start(&reply, screen))?;
     if args.wait {

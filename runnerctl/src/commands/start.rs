@@ -29,7 +29,7 @@ use crate::text::sanitize::sanitize;
 use crate::text::screen::Screen;
 use crate::text::status::UNWATCHED;
 use crate::text_file;
-use crate::wait::wait_for_run;
+use crate::wait::{wait_for_run, wait_for_start};
 use crate::workspace_progress::show_workspace_progress;
 
 /// Number of uncommitted paths that are listed; the JSON answer has more.
@@ -141,7 +141,11 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
     if invocation.ui.can_ask() && !args.yes && params.goal.is_some() && params.base.is_none() {
         confirm_base(&connection, &path, &goal_option).await?;
     }
-    let request = async |confirmed| connection.client().start(StartParams { confirmed, ..params.clone() }).await;
+    let client = connection.client();
+    let request = async |confirmed| {
+        let start = client.start(StartParams { confirmed, ..params.clone() });
+        wait_for_start(invocation.ui, client, &path, start).await
+    };
     let mut reply = {
         let _progress = (!args.in_place).then(|| show_workspace_progress(invocation, path.clone()));
         with_confirmation(invocation.ui, args.yes, request).await?

@@ -100,6 +100,7 @@ fn row_33_what_is_started_after_a_cancel_begins_when_that_has_ended() {
     let started = working.home.ctl_in(&working.repo, &["start", "--yes", "--id", "y", "-m", "Another"]);
     started.exits(0);
     assert!(!started.stdout.contains("behind"), "{}", started.stdout);
+    assert!(started.stderr.contains("to end: it is being cancelled\n"), "{}", started.stderr);
     working.home.client().wait_for(working.repo.path(), RunStatus::Completed);
     assert_eq!(list_verdicts(&working.repo).last().map(String::as_str), Some("Accepted"));
     let runs = working.home.ctl_in(&working.repo, &["queue", "--ended"]);
