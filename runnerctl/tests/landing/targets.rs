@@ -286,3 +286,32 @@ fn without_a_name_the_one_run_lands_that_has_something_to_land() {
     let refused = scene.land(&["--yes"]).exits(2).stderr.clone();
     assert!(refused.contains(nothing), "{refused}");
 }
+
+#[test]
+fn the_log_of_a_run_that_has_landed_and_whose_branch_is_gone_says_where() {
+    for by_hand in [false, true] {
+        let scene = LandingScene::new(&["x"]);
+        scene.run("a", &[&write_step("file", "1")]).on_main();
+        if by_hand {
+            scene.git(&["merge", "-q", "--ff-only", "runner/a"]);
+        } else {
+            scene.land(&["a"]).exits(0);
+        }
+        scene.git(&["branch", "-q", "-D", "runner/a"]);
+        let refused = scene.home.ctl_in(&scene.repo, &["log", "--run", "a", "--json"]).exits(1).stderr.clone();
+        let error =
+            serde_json::from_str::<serde_json::Value>(&refused).expect("an error is one object")["error"].clone();
+        assert_eq!(error["message"], "run a has landed on main, and its branch runner/a is gone");
+        let hint = error["hint"].as_str().expect("there is a hint");
+        let words: Vec<&str> = hint.strip_prefix("git ").expect("it is of git").split(' ').collect();
+        assert!(scene.git(&words).contains("+1"), "{hint}");
+    }
+    let scene = LandingScene::new(&["x"]);
+    scene.run("a", &[&write_step("file", "1")]).on_main();
+    let tip = scene.git(&["rev-parse", "runner/a"]);
+    scene.git(&["branch", "-q", "-D", "runner/a"]);
+    let refused = scene.home.ctl_in(&scene.repo, &["log", "--run", "a"]).exits(1).stderr.clone();
+    assert!(refused.contains("run a has ended, and its branch runner/a is gone"), "{refused}");
+    scene.home.ctl_in(&scene.repo, &["log", "a/1"]).exits(0);
+    scene.git(&["branch", "runner/a", &tip]);
+}

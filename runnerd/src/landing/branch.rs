@@ -6,7 +6,7 @@ use protocol::error::ErrorData;
 use protocol::verify::{AuditReport, Severity};
 use runner_core::audit::{AuditPlan, CommitHeader};
 use runner_core::landing::{self, ChainCommit, LANDED, LandQuery, LandedTrailer, LandingRefusal, MissingCommits};
-use runner_git::{Id, Repository};
+use runner_git::{GitError, Id, Repository};
 use tokio_util::sync::CancellationToken;
 
 use super::{LandContext, LandError};
@@ -66,6 +66,13 @@ pub fn has_rest(
         Err(LandError::Refused(_)) => Ok(true),
         Err(error) => Err(error),
     }
+}
+
+/// Returns the newest commit of a branch that has landed commits of a run, according to its message.
+pub fn find_landed_commit(repository: &Repository, run: &str, onto: &Id) -> Result<Option<Id>, GitError> {
+    let landed = repository.find_commits_mentioning(onto, None, LANDED)?;
+    let is_of_run = |message: &str| landing::parse_landed(message).iter().any(|landed| landed.run == run);
+    Ok(landed.into_iter().find(|(_, message)| is_of_run(message)).map(|(id, _)| id))
 }
 
 fn find_gap(

@@ -28,7 +28,7 @@ use runner_process::Launcher;
 use tokio_util::sync::CancellationToken;
 
 pub use self::advance::{move_branch, recover_landing, recover_landings};
-pub use self::branch::{has_landed, has_rest};
+pub use self::branch::{find_landed_commit, has_landed, has_rest};
 pub use self::landed_audit::audit_landed;
 pub use self::merge_queue::{MergeQueue, PreparedLanding, prepare_landing};
 pub use self::records::{LandTargets, PendingLanding};

@@ -23,6 +23,7 @@ use runner_git::{Id, Repository};
 use tokio_util::sync::CancellationToken;
 
 use super::activity::OutputPart;
+use super::missing_branch::missing_branch_error;
 use super::{Api, activity, records, run_blocking};
 use crate::admit::{git_error, no_run_error};
 use crate::repo::layout::Layout;
@@ -43,8 +44,10 @@ impl IterationApiServer for Api {
             self.locate_iteration(AtIteration { path: params.path, run: params.run, iter: None, wait: None }).await?;
         let repository = target.repository.clone();
         let query = format!("list {} {}", target.run, self.events.last_seq());
+        let onto = self.find_target(&repository, &target.run);
         let read = move |_: &CancellationToken| {
             target.require_known()?;
+            target.require_branch(onto.as_deref())?;
             list_views(&target)
         };
         Ok(self.read_shared(extensions, &repository, &query, read).await?)
@@ -149,6 +152,17 @@ impl IterationTarget {
     /// Fails if there is no such run.
     fn require_known(&self) -> Result<(), ErrorData> {
         if self.state.is_some() || self.has_begun() { Ok(()) } else { Err(self.not_begun_error()) }
+    }
+
+    /// Fails if it has ended and its branch is gone.
+    fn require_branch(&self, onto: Option<&str>) -> Result<(), ErrorData> {
+        let has_record = self.layout().iteration(&self.run, 1).is_dir();
+        let has_ended = self.state.is_none_or(RunStatus::is_terminal);
+        let has_iterations = has_record || self.state == Some(RunStatus::Completed);
+        if !has_ended || !has_iterations || self.last_commit()?.is_some() {
+            return Ok(());
+        }
+        Err(missing_branch_error(&self.repository, &self.run, onto, has_record.then_some("1"))?)
     }
 
     fn not_begun_error(&self) -> ErrorData {

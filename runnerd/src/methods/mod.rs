@@ -18,6 +18,7 @@ mod land;
 mod land_candidates;
 mod land_checkout;
 mod memory;
+mod missing_branch;
 mod note;
 mod question;
 mod records;
