@@ -245,6 +245,20 @@ fn a_run_that_only_has_a_branch_is_not_mistaken_for_one_whose_id_begins_so() {
 }
 
 #[test]
+#[test]
+fn a_record_with_nothing_in_it_says_so() {
+    let home = Home::new();
+    let repo = home.scripted_repo("one");
+    let _daemon = home.daemon();
+    repo.script().step(1, "echo done > done.txt; answer done 'It is done.'");
+    home.run(&repo, &["--id", "one", "-m", "One"]).exits(0);
+    for args in [&["log", "1", "--agent"][..], &["log", "1", "--follow"]] {
+        let output = home.ctl_in(&repo, args);
+        assert_eq!(output.exits(0).stdout, "");
+        assert_eq!(output.stderr, "executor.log is empty: nothing was recorded\n");
+    }
+}
+
 fn without_a_name_the_tree_of_the_one_run_is_read_wherever_head_is() {
     let home = Home::new();
     let repo = home.scripted_repo("one");

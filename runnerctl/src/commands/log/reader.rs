@@ -49,6 +49,7 @@ impl LogReader<'_> {
             }
             part = self.read_part().await?;
         }
+        self.note_empty(part.complete);
         match pager {
             Some(pager) => pager.close(),
             None => Ui::print_object("log", &TextView { text: all, ..part }),
@@ -108,11 +109,21 @@ impl LogReader<'_> {
                 ui.print_text(&sanitize_lines(&part.text))?;
             }
             if part.complete {
+                self.note_empty(true);
                 return Ok(());
             }
             if part.text.is_empty() {
                 wait_for_more(&mut link).await;
             }
+        }
+    }
+
+    /// Says that there is nothing to print.
+    fn note_empty(&self, is_complete: bool) {
+        if self.params.offset == 0 {
+            let file = self.params.stream.file_name();
+            let yet = if is_complete { "" } else { " yet" };
+            self.invocation.ui.print_note(&format!("{file} is empty: nothing was recorded{yet}\n"));
         }
     }
 
