@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use protocol::api::DoctorApiClient as _;
 use protocol::client::{Connection, caller_env};
-use protocol::doctor::{AgentFacts, AgentFitness, RepositoryFacts};
+use protocol::doctor::{AgentFacts, AgentFitness, GuardSuggestion, RepositoryFacts};
 use protocol::error::{ErrorKind, ExitStatus};
 use protocol::path::WirePath;
 use protocol::request::{AtSettings, UserDefaults, ValidateParams};
@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::confirm::ask_yes_no;
 use crate::failure::{Failure, repeat_command, typed_words};
+use crate::program::has_program;
 use crate::settings::Settings;
 use crate::text::sanitize::sanitize;
 use crate::ui::Ui;
@@ -50,6 +51,8 @@ pub(crate) struct Asker<'a> {
     pub(crate) yes: bool,
     /// Whether the command continues with the defaults if the user declines.
     pub(crate) is_optional: bool,
+    /// Whether the daemon is on this machine, and programs can be looked for.
+    pub(crate) is_local: bool,
 }
 
 /// Returns the settings for a new configuration of a repository; asks about those that were detected.
@@ -69,7 +72,7 @@ pub(crate) async fn choose_settings(
         return Ok(NewSettings { defaults: own, has_detected: false });
     }
     let mut detected: Vec<DetectedSetting> =
-        detect_guard(&facts).filter(|_| !settings.has_default("guard.command")).into_iter().collect();
+        detect_guard(&facts, asker.is_local).filter(|_| !settings.has_default("guard.command")).into_iter().collect();
     if !settings.has_default("executor.kind") {
         let params = ValidateParams { path: path.clone(), env: caller_env::collect(connection, path).await };
         let agents = timeout(AGENTS_TIMEOUT, client.installed_agents(params)).await;
@@ -111,11 +114,15 @@ impl Asker<'_> {
     }
 }
 
-/// Returns the suggested guard, unless it is the default.
-fn detect_guard(facts: &RepositoryFacts) -> Option<DetectedSetting> {
-    let found = facts.guard_suggestion.as_ref().filter(|found| found.command != DEFAULT_GUARD)?;
-    let value = toml::Value::from(found.command.clone()).to_string();
-    Some(DetectedSetting { key: "guard.command", value, reason: found.reason.clone() })
+/// Returns the suggested guard, unless it is the default; says if its program is missing on this machine.
+fn detect_guard(facts: &RepositoryFacts, is_local: bool) -> Option<DetectedSetting> {
+    let GuardSuggestion { command, reason } =
+        facts.guard_suggestion.as_ref().filter(|found| found.command != DEFAULT_GUARD)?;
+    let is_missing = is_local && !has_program(command, facts.path.as_path());
+    let missing =
+        command.first().filter(|_| is_missing).map(|program| format!("; {program} is not installed: install it"));
+    let value = toml::Value::from(command.clone()).to_string();
+    Some(DetectedSetting { key: "guard.command", value, reason: format!("{reason}{}", missing.unwrap_or_default()) })
 }
 
 /// Returns the agent that can work and is logged in, else the first that can work and may be; with its version and

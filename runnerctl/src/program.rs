@@ -4,14 +4,14 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::future::pending;
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::{ExitStatus as Ended, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::unistd::{AccessFlags, Pid, access};
 
 use protocol::error::ExitStatus;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
@@ -264,6 +264,17 @@ impl StreamCapture {
             None => Ok(String::from_utf8_lossy(&self.bytes).into_owned()),
         }
     }
+}
+
+/// Whether the program of a command exists, as looked up by a shell in a folder.
+pub(crate) fn has_program(command: &[String], folder: &Path) -> bool {
+    let Some(program) = command.first() else { return false };
+    let is_program = |path: PathBuf| path.is_file() && access(&path, AccessFlags::X_OK).is_ok();
+    if program.contains('/') {
+        return is_program(folder.join(program));
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| is_program(folder.join(program)))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use crate::doctor::remote::{self, RepositoryReport};
 use crate::doctor::{DoctorCheck, machine, rules};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::program::has_program;
 use crate::settings::Settings;
 use crate::text::doctor::render_checks;
 
@@ -178,7 +179,7 @@ async fn check_repository(repository: &RepositoryReport) -> RepositoryChecks {
         rules::check_git_state(facts),
         rules::check_disk("disk", root, machine::free_bytes(root)),
         rules::check_configuration(settings, facts),
-        rules::check_guard(guard, machine::has_program(guard, root), recipe.as_ref(), facts),
+        rules::check_guard(guard, has_program(guard, root), recipe.as_ref(), facts),
     ];
     checks.extend(facts.guard.as_ref().map(|guard| rules::check_guard_files(guard, facts)));
     checks.extend(facts.workspace.as_ref().map(|proposal| rules::check_workspace(proposal, facts)));

@@ -38,7 +38,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: InitArgs) -> Result<E
     args.repo.check_path(invocation)?;
     let path = invocation.daemon_path(args.repo.path())?;
     let connection = invocation.connect().await?;
-    let asker = Asker { ui: invocation.ui, yes: args.yes, is_optional: true };
+    let asker = Asker { ui: invocation.ui, yes: args.yes, is_optional: true, is_local: invocation.host.is_none() };
     let defaults = choose_settings(&connection, &path, asker).await?.defaults;
     let reply = connection.client().init(InitParams { path, force: args.force, defaults }).await?;
     invocation.ui.print_answer("init", &reply, |_| render(&reply))?;

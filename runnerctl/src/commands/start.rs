@@ -113,7 +113,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
     let settings = if goal.is_none() || args.base.is_some() || args.default_config {
         NewSettings { defaults: Settings::load()?.defaults(), has_detected: false }
     } else {
-        let asker = Asker { ui: invocation.ui, yes: args.yes, is_optional: false };
+        let asker = Asker { ui: invocation.ui, yes: args.yes, is_optional: false, is_local: invocation.host.is_none() };
         choose_settings(&connection, &path, asker).await?
     };
     let params = StartParams {

@@ -152,17 +152,6 @@ pub(crate) async fn agent_versions() -> Vec<(&'static str, ProbeResult)> {
     KNOWN_AGENTS.into_iter().zip([codex, claude, opencode, gemini]).collect()
 }
 
-/// Whether the program of a command exists, as looked up by a shell in a folder.
-pub(crate) fn has_program(command: &[String], folder: &Path) -> bool {
-    let Some(program) = command.first() else { return false };
-    let is_program = |path: PathBuf| path.is_file() && access(&path, AccessFlags::X_OK).is_ok();
-    if program.contains('/') {
-        return is_program(folder.join(program));
-    }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).any(|folder| is_program(folder.join(program)))
-}
-
 /// Asks `just` whether a recipe is defined; `None` if the guard is not a just recipe.
 pub(crate) async fn find_recipe(guard: &[String], folder: &Path) -> Option<(String, ProbeResult)> {
     let (program, rest) = guard.split_first()?;

@@ -77,6 +77,21 @@ fn a_detected_guard_is_taken_only_if_the_user_agrees() {
 }
 
 #[test]
+fn a_detected_guard_whose_program_is_missing_says_so() {
+    let home = Home::new();
+    let repo = home.repo("one");
+    repo.write("package.json", r#"{"scripts": {"test": "vitest"}}"#).write("pnpm-lock.yaml", "").commit("Begin");
+    let _daemon = home.daemon();
+    let detect = || home.ctl_in(&repo, &["init"]).exits(6).stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let missing = "has the script `test`; pnpm is not installed: install it";
+    let detected = detect();
+    assert!(detected.contains(missing), "{detected}");
+    home.install("pnpm", "#!/bin/sh\n");
+    let detected = detect();
+    assert!(detected.contains("\"pnpm\"") && !detected.contains("is not installed: install it"), "{detected}");
+}
+
+#[test]
 fn where_no_guard_is_detected_what_the_ci_runs_is_a_hint() {
     let home = Home::new();
     let repo = home.repo("one");
