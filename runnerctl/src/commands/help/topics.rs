@@ -57,7 +57,7 @@ fn explain_state(state: RunStatus) -> (&'static str, &'static str) {
         RunStatus::Queued => ("waiting for its turn", "nothing; runnerctl queue"),
         RunStatus::Running => ("at work", "nothing; runnerctl watch"),
         RunStatus::Paused => ("paused until you resume it", "runnerctl resume"),
-        RunStatus::Waiting => ("continues automatically, or awaits review", "as runnerctl status says"),
+        RunStatus::Waiting => ("continues automatically", "nothing; runnerctl status"),
         RunStatus::Held => ("needs your attention", "as runnerctl status says"),
         RunStatus::Completed => ("the goal is reached", "merge the branch"),
         RunStatus::Stuck => ("out of attempts, or no progress", "retry or edit; resume"),
@@ -68,13 +68,19 @@ fn explain_state(state: RunStatus) -> (&'static str, &'static str) {
     }
 }
 
-/// Returns the states.
+/// What lists call a run that waits for a review.
+const REVIEW: StateHelp =
+    StateHelp { name: "review", meaning: "a finished task awaits your review", next: "approve, or reject REASON" };
+
+/// Returns the states, in the words of lists.
 pub(crate) fn list_states() -> StatesReport {
-    let state = |&state: &RunStatus| {
-        let (meaning, next) = explain_state(state);
-        StateHelp { name: state.as_str(), meaning, next }
-    };
-    StatesReport { states: RunStatus::ALL.iter().map(state).collect() }
+    let mut states = Vec::new();
+    for state in RunStatus::ALL {
+        let (meaning, next) = explain_state(*state);
+        states.push(StateHelp { name: state.as_str(), meaning, next });
+        states.extend((*state == RunStatus::Waiting).then_some(REVIEW));
+    }
+    StatesReport { states }
 }
 
 /// Returns the states as a table.
@@ -109,7 +115,8 @@ mod tests {
         queued     waiting for its turn                        nothing; runnerctl queue
         running    at work                                     nothing; runnerctl watch
         paused     paused until you resume it                  runnerctl resume
-        waiting    continues automatically, or awaits review   as runnerctl status says
+        waiting    continues automatically                     nothing; runnerctl status
+        review     a finished task awaits your review          approve, or reject REASON
         held       needs your attention                        as runnerctl status says
         completed  the goal is reached                         merge the branch
         stuck      out of attempts, or no progress             retry or edit; resume
