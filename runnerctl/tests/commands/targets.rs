@@ -136,6 +136,7 @@ fn of_several_runs_that_have_not_ended_none_is_meant_and_any_can_be_named() {
         (&["log", "--agent"], "log --agent --run first; or: "),
         (&["fork", "--from", "1"], "fork --from 1 --run first; or: "),
         (&["export", ".", "/tmp/never"], "export . /tmp/never --run first; or: "),
+        (&["export", "html", ".", "/tmp/never"], "export html . /tmp/never --run first; or: "),
     ];
     for (command, hint) in again {
         let output = home.ctl_in(&repo, command);
@@ -245,7 +246,6 @@ fn a_run_that_only_has_a_branch_is_not_mistaken_for_one_whose_id_begins_so() {
 }
 
 #[test]
-#[test]
 fn a_record_with_nothing_in_it_says_so() {
     let home = Home::new();
     let repo = home.scripted_repo("one");
@@ -259,6 +259,7 @@ fn a_record_with_nothing_in_it_says_so() {
     }
 }
 
+#[test]
 fn without_a_name_the_tree_of_the_one_run_is_read_wherever_head_is() {
     let home = Home::new();
     let repo = home.scripted_repo("one");

@@ -5,11 +5,14 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use clap::Args;
+use protocol::api::RunApiClient as _;
+use protocol::client::CallError;
 use protocol::error::{ErrorData, ErrorKind, ExitStatus};
+use protocol::path::WirePath;
 use serde::{Deserialize, Serialize};
 
 use crate::commands::ui::{INSTALL_HINT, find_daemon, runner_ui_command};
-use crate::failure::Failure;
+use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
 use crate::run_target::RunTarget;
 use crate::text::measure::format_bytes;
@@ -74,6 +77,10 @@ pub(super) async fn run(invocation: &Invocation<'_>, args: HtmlArgs) -> Result<E
     let (path, run) = RunTarget { target: args.target, run: args.run }.split(invocation)?;
     let path = invocation.daemon_path(path.as_deref())?;
     let (socket, no_daemon) = find_daemon(invocation).await?;
+    let run = match run {
+        None if no_daemon.is_none() => choose_run(invocation, &path).await?,
+        run => run,
+    };
     let mut command = runner_ui_command(invocation, socket.as_deref());
     command.arg("--export").arg(&to);
     command.args(run.iter().flat_map(|run| ["--run", run]));
@@ -89,6 +96,18 @@ pub(super) async fn run(invocation: &Invocation<'_>, args: HtmlArgs) -> Result<E
     let export = HtmlExport { to: to.display().to_string(), ..export };
     invocation.ui.print_answer("export-html", &export, |_| render(&export))?;
     Ok(ExitStatus::Success)
+}
+
+/// Returns the one run that is meant where none is named, or refuses to choose; `None` if the daemon knows no run there.
+async fn choose_run(invocation: &Invocation<'_>, path: &WirePath) -> Result<Option<String>, Failure> {
+    let connection = invocation.connect().await?;
+    let target = RunTarget::from_word(path.as_path());
+    let at = target.resolve_one(invocation, connection.client()).await?;
+    match connection.client().locate(at).await.map_err(CallError::from) {
+        Ok(run) => Ok(Some(run.id)),
+        Err(error) if is_refusal(&error, ErrorKind::NotFound) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Parses the reason why nothing was written.
