@@ -226,6 +226,23 @@ fn is_word_end(rest: &str) -> bool {
     !rest.starts_with(|next: char| next.is_alphanumeric() || "-_".contains(next))
 }
 
+/// Returns the command about a run that a text begins with, if its arguments are for a person to fill in, like
+/// `runnerctl note TEXT`.
+fn find_template(text: &str) -> Option<&str> {
+    let words = text.strip_prefix("runnerctl ")?;
+    let name = RUN_COMMANDS.iter().find(|name| words.strip_prefix(**name).is_some_and(is_word_end))?;
+    let mut end = "runnerctl ".len() + name.len();
+    while let Some(rest) = text[end..].strip_prefix(' ') {
+        let length = rest.find(|next: char| !next.is_ascii_uppercase()).unwrap_or(rest.len());
+        if length < 2 || !is_word_end(&rest[length..]) {
+            break;
+        }
+        end += 1 + length;
+    }
+    let is_named = text[end..].starts_with(" --run ");
+    (end > "runnerctl ".len() + name.len() && !is_named).then_some(&text[..end])
+}
+
 /// What a person can do next: a sentence, and the commands in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NextSteps {
@@ -273,8 +290,12 @@ impl NextSteps {
             text += &rest[..at];
             rest = &rest[at..];
             let known = lines.iter().find(|(line, _)| rest.strip_prefix(line.as_str()).is_some_and(is_word_end));
-            let (line, named) = known.map_or(("runnerctl ", "runnerctl "), |(line, named)| (line, named));
-            text += named;
+            let (line, named) = match (known, find_template(rest)) {
+                (Some((line, named)), _) => (line.as_str(), named.clone()),
+                (None, Some(line)) => (line, format!("{line} --run {run}")),
+                (None, None) => ("runnerctl ", "runnerctl ".to_owned()),
+            };
+            text += &named;
             rest = &rest[line.len()..];
         }
         Self { text: text + rest, commands }
@@ -376,6 +397,16 @@ mod tests {
         assert_eq!(commands.iter().map(Command::to_shell).collect::<Vec<_>>(), expected);
         let [more, retry, approve, resume, switch, repos] = expected;
         assert_eq!(text, Some(format!("{more}; or {retry}, or {approve}, then: {resume} && {switch}; see: {repos}")));
+    }
+
+    #[test]
+    fn a_command_to_fill_in_names_the_run_too() {
+        let named = |text: &'static str| NextSteps::from(text).about_run("lint").text().to_owned();
+        assert_eq!(named("runnerctl note TEXT, or wait"), "runnerctl note TEXT --run lint, or wait");
+        assert_eq!(named("runnerctl config set KEY VALUE; x"), "runnerctl config set KEY VALUE --run lint; x");
+        for other in ["runnerctl note text", "runnerctl reject REASON --run a", "runnerctl start -m TEXT"] {
+            assert_eq!(named(other), other);
+        }
     }
 
     #[test]
