@@ -32,7 +32,7 @@ pub(crate) struct ForkArgs {
     /// Number of the iteration; `RUN/ITER` for one of another run
     #[arg(long, value_name = "[RUN/]ITER", value_parser = parse_iteration)]
     from: RecordSelector,
-    /// Id of the new run [default: derived from the commit]
+    /// Id of the new run [default: the first words of the goal, and `-fork`]
     #[arg(long, value_name = "ID")]
     id: Option<String>,
     /// Queue the new run paused

@@ -125,8 +125,7 @@ fn counters_that_have_ended_the_run_do_not_end_its_fork() {
 #[test]
 fn forks_without_an_id_get_one_each_and_wait_in_the_queue() {
     let play = play_run();
-    let stem = format!("run-{}", &commit_of(&play.repo, 1)[..8]);
-    for id in [stem.clone(), format!("{stem}-2")] {
+    for id in ["reach-the-goal-fork", "reach-the-goal-fork-2"] {
         let forked = play
             .home
             .ctl_in(&play.repo, &["fork", "--from", &format!("{RUN}/1"), "--queue-only", "--json"])

@@ -5,7 +5,7 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::ForkParams;
 use runner_core::run::{StartRequest, StartSpec};
-use runner_core::tree::ids::check_id;
+use runner_core::tree::ids::{check_id, fork_id_from_title};
 use runner_git::{Id, Repository, WorktreeChange};
 
 use super::{
@@ -32,7 +32,9 @@ pub fn check_fork(
         refuse_operation(repository)?;
         refuse_uncommitted(repository)?;
     }
-    let id = choose_fork_id(repository, params.id.as_deref(), from)?;
+    // The same goal as at the commit; if it cannot be read, the run reports that when it begins.
+    let goal = worker::load_state(repository, from).ok().and_then(|loaded| loaded.goal.headline());
+    let id = choose_fork_id(repository, params.id.as_deref(), from, goal.as_deref())?;
     refuse_ref_conflict_for(repository, &id)?;
     let config = worker::load_config(repository, from).map_err(|error| invalid_config_error(&error))?;
     if let IdChoice::Given(id) = &id {
@@ -52,8 +54,6 @@ pub fn check_fork(
         id_stem: id.stem(),
     };
     let path = WirePath::from(repository.work_dir());
-    // The same goal as at the commit; if it cannot be read, the run reports that when it begins.
-    let goal = worker::load_state(repository, from).ok().and_then(|loaded| loaded.goal.headline());
     let start =
         StartRequest { path, goal, goal_file: None, start_spec, queue_only: params.queue_only, is_begun: false };
     Ok((StartOrder { id, start, refusal: None }, commands))
@@ -86,9 +86,17 @@ fn refuse_uncommitted(repository: &Repository) -> Result<(), ErrorData> {
     refuse_paths(repository, &paths)
 }
 
-fn choose_fork_id(repository: &Repository, requested: Option<&str>, from: Id) -> Result<IdChoice, ErrorData> {
+fn choose_fork_id(
+    repository: &Repository,
+    requested: Option<&str>,
+    from: Id,
+    goal: Option<&str>,
+) -> Result<IdChoice, ErrorData> {
     let taken = used_run_ids(repository)?;
-    let Some(id) = requested else { return Ok(IdChoice::Derived { stem: format!("run-{}", from.short(8)), taken }) };
+    let Some(id) = requested else {
+        let stem = goal.and_then(fork_id_from_title).unwrap_or_else(|| format!("run-{}", from.short(8)));
+        return Ok(IdChoice::Derived { stem, taken });
+    };
     let refuse = |kind, message: String| Err(ErrorData::new(kind, message).hint("choose another id with --id"));
     if let Err(error) = check_id(id) {
         return refuse(ErrorKind::InvalidRequest, error.to_string());

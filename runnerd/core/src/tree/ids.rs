@@ -10,6 +10,8 @@ pub const MAX_ID_BYTES: usize = 200;
 
 /// Longest id that is made from a goal, in bytes, without the number of another run.
 const TITLE_ID_LIMIT: usize = 40;
+/// The end of the id of a fork.
+const FORK_SUFFIX: &str = "-fork";
 
 /// What is wrong with an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,13 +61,23 @@ pub fn check_id(id: &str) -> Result<(), IdError> {
 /// Returns the id of a new run whose goal has this title: its first words in ASCII, without accents; `None` if it has
 /// fewer than two.
 pub fn id_from_title(title: &str) -> Option<String> {
+    id_within(title, TITLE_ID_LIMIT)
+}
+
+/// Returns the id of a fork of a run whose goal has this title; `None` if the title makes none.
+pub fn fork_id_from_title(title: &str) -> Option<String> {
+    Some(id_within(title, TITLE_ID_LIMIT - FORK_SUFFIX.len())? + FORK_SUFFIX)
+}
+
+/// Returns the first words of a title, at most `limit` bytes.
+fn id_within(title: &str, limit: usize) -> Option<String> {
     let lower: String = title.to_lowercase().nfd().filter(|char| !is_combining_mark(*char)).collect();
     let words = lower.split(|char: char| !char.is_alphanumeric());
     let mut words = words.filter(|word| !word.is_empty() && word.is_ascii());
-    let mut id = words.next().filter(|first| first.len() <= TITLE_ID_LIMIT)?.to_owned();
+    let mut id = words.next().filter(|first| first.len() <= limit)?.to_owned();
     let first = id.len();
     for word in words {
-        if id.len() + 1 + word.len() > TITLE_ID_LIMIT {
+        if id.len() + 1 + word.len() > limit {
             break;
         }
         id = format!("{id}-{word}");
@@ -86,6 +98,14 @@ pub fn run_of_ref(name: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_id_of_a_fork_says_so_and_is_as_short() {
+        assert_eq!(fork_id_from_title("Port storage layer").as_deref(), Some("port-storage-layer-fork"));
+        let long = fork_id_from_title("Make each of the answers shorter than it was before");
+        assert_eq!(long.as_deref(), Some("make-each-of-the-answers-shorter-fork"));
+        assert_eq!(fork_id_from_title("Tidy"), None);
+    }
 
     #[test]
     fn the_first_words_of_a_goal_are_its_id() {
