@@ -1,6 +1,7 @@
 //! Wraps long text to the terminal's width, at its spaces.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use anstream::adapter::strip_str;
 use unicode_width::UnicodeWidthStr as _;
@@ -43,8 +44,8 @@ pub(crate) fn wrap_commands(text: &str, width: usize, margin: usize) -> String {
     split_commands(text).into_iter().map(wrap_part).collect::<Vec<_>>().join(&format!("\n{}", " ".repeat(margin)))
 }
 
-/// Wraps the lines that are wider than the screen, if it has a width. Their commands stay whole, and only these keep a
-/// style; the other lines stay as they are.
+/// Wraps the lines that are wider than the screen, if it has a width. Their commands stay whole, and their words keep
+/// their styles; the other lines stay as they are.
 pub(crate) fn fit_lines(text: &str, width: Option<usize>) -> Cow<'_, str> {
     let Some(width) = width else { return Cow::Borrowed(text) };
     let plain = |line: &str| strip_str(line).to_string();
@@ -54,22 +55,66 @@ pub(crate) fn fit_lines(text: &str, width: Option<usize>) -> Cow<'_, str> {
     let fit = |line: &str| {
         let end = if line.ends_with('\n') { "\n" } else { "" };
         let words = plain(line.trim_end_matches('\n'));
-        if words.width() <= width { line.to_owned() } else { fit_line(&words, width) + end }
+        if words.width() <= width { line.to_owned() } else { fit_line(line, &words, width) + end }
     };
     Cow::Owned(text.split_inclusive('\n').map(fit).collect())
 }
 
-fn fit_line(line: &str, width: usize) -> String {
+/// Wraps a line; `line` is what it says without its styles.
+fn fit_line(painted: &str, line: &str, width: usize) -> String {
     let words = line.trim_start_matches(' ');
     let margin = line.len() - words.len() + 2;
     let wrapped = wrap_commands(words, width.saturating_sub(margin).max(1), 0);
+    let styles = list_styles(painted);
+    let mut styles = styles.iter().map(|(char, style)| (*char, style.as_str()));
     let mut lines = wrapped.lines().map(|line| {
-        let is_hint = is_command(line);
-        if is_hint { paint(HINT, line) } else { line.to_owned() }
+        let fitted = paint_again(line, &mut styles);
+        if fitted == line && is_command(line) { paint(HINT, line) } else { fitted }
     });
     let first = lines.next().unwrap_or_default();
     let rest = lines.flat_map(|line| ["\n".to_owned(), " ".repeat(margin), line]).collect::<String>();
     " ".repeat(margin - 2) + &first + &rest
+}
+
+/// Returns the characters of a text, except spaces, each with the escape sequences in force there.
+fn list_styles(painted: &str) -> Vec<(char, String)> {
+    let mut styles = Vec::new();
+    let mut style = String::new();
+    let mut rest = painted;
+    while let Some(char) = rest.chars().next() {
+        let sequence = rest.strip_prefix("\x1b[").and_then(|sequence| sequence.split_once('m'));
+        if let Some((codes, after)) = sequence {
+            if codes == "0" {
+                style.clear();
+            } else {
+                let _ = write!(style, "\x1b[{codes}m");
+            }
+            rest = after;
+            continue;
+        }
+        if char != ' ' {
+            styles.push((char, style.clone()));
+        }
+        rest = &rest[char.len_utf8()..];
+    }
+    styles
+}
+
+/// Gives a line of a wrapped text its styles again, which end with it; wrapping leaves out characters, and adds none but
+/// spaces.
+fn paint_again<'a>(line: &str, styles: &mut impl Iterator<Item = (char, &'a str)>) -> String {
+    let mut text = String::new();
+    let mut open = "";
+    for char in line.chars() {
+        let style = if char == ' ' { None } else { styles.find(|(next, _)| *next == char) };
+        if let Some((_, style)) = style.filter(|(_, style)| *style != open) {
+            text += if open.is_empty() { "" } else { "\x1b[0m" };
+            text += style;
+            open = style;
+        }
+        text.push(char);
+    }
+    text + if open.is_empty() { "" } else { "\x1b[0m" }
 }
 
 /// Splits what to do into commands and the words between them, at the punctuation outside quotes.
@@ -117,6 +162,7 @@ pub(crate) fn is_command(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::paint::WARN;
 
     #[test]
     fn a_command_is_on_a_line_of_its_own_and_whole() {
@@ -136,6 +182,10 @@ mod tests {
         assert_eq!(fit_lines(&text, Some(80)), text);
         let fitted = format!("{styled}\n  a sentence of\n    some words:\n    {styled}\nshort");
         assert_eq!(fit_lines(&text, Some(20)), fitted);
+        let warn = |words: &str| paint(WARN, words);
+        let warned = format!("a {}", warn("warning of some words"));
+        let fitted = format!("a {}\n  {}\n  {}", warn("warning"), warn("of some"), warn("words"));
+        assert_eq!(fit_lines(&warned, Some(12)), fitted, "each line has the style of its words");
     }
 
     #[test]
