@@ -40,9 +40,9 @@ fn every_command_answers_with_one_object_that_names_its_form() {
         (&["config", "show"], 0),
         (&["config", "path"], 0),
         (&["daemon", "status"], 0),
-        (&["resume"], 0),
         (&["start", "--id", "late", "-m", "x", "--queue-only"], 0),
         (&["cancel", "--run", "late"], 0),
+        (&["resume"], 0),
         (&["help", "exit-codes"], 0),
     ];
     let mut story = String::new();
