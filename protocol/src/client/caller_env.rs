@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use super::Connection;
 use crate::api::ConfigApiClient as _;
 use crate::path::WirePath;
-use crate::request::{CallerEnv, ConfigKey};
+use crate::request::{CallerEnv, ConfigKey, UserDefaults};
 
 /// Always sent. `TERM` is not included: sessions have no terminal.
 const ALWAYS_SENT: [&str; 10] =
@@ -18,8 +18,13 @@ const ALWAYS_SENT: [&str; 10] =
 /// Collects the variables for the repository at `path`. For a daemon on another machine they come from the login there;
 /// no local variables are sent, since folders and programs differ.
 pub async fn collect(connection: &Connection, path: &WirePath) -> CallerEnv {
+    collect_for_new(connection, path, None).await
+}
+
+/// Like [`collect`], for a repository that may not have a configuration yet: then the caller's own defaults apply.
+pub async fn collect_for_new(connection: &Connection, path: &WirePath, defaults: Option<UserDefaults>) -> CallerEnv {
     // If the configuration cannot be read, the request itself reports that.
-    let config = connection.client().get(ConfigKey { path: path.clone(), key: None, defaults: None }).await;
+    let config = connection.client().get(ConfigKey { path: path.clone(), key: None, defaults }).await;
     let patterns = config.map(|reply| reply.variables).unwrap_or_default();
     match connection.environment() {
         Some(remote) => select_variables(remote.iter().map(|(name, value)| (name.into(), value.into())), &patterns),

@@ -117,7 +117,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
         choose_settings(&connection, &path, asker).await?
     };
     let params = StartParams {
-        env: caller_env::collect(&connection, &path).await,
+        env: caller_env::collect_for_new(&connection, &path, settings.defaults.clone()).await,
         path: path.clone(),
         goal,
         goal_file: match args.goal.as_deref().filter(|file| invocation.host.is_none() && *file != Path::new("-")) {

@@ -47,7 +47,8 @@ pub(crate) async fn query_repository(
     let client = connection.client();
     let at = AtSettings { path: path.clone(), defaults: defaults.clone() };
     let facts = with_timeout(REQUEST_TIMEOUT, client.repository_facts(at.clone())).await?;
-    let params = ValidateParams { path: path.clone(), env: caller_env::collect(connection, path).await };
+    let env = caller_env::collect_for_new(connection, path, defaults.clone()).await;
+    let params = ValidateParams { path: path.clone(), env };
     let agents = AgentParams { path: path.clone(), env: params.env.clone(), defaults: defaults.clone() };
     let guard = ConfigKey { path: path.clone(), key: Some("guard.command".into()), defaults };
     let state = AtRun { path: path.clone(), run: None };

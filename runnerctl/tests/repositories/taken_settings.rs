@@ -143,12 +143,13 @@ fn a_persons_own_defaults_are_those_of_a_new_repository() {
     let home = Home::new();
     let repo = home.repo("plain");
     let _daemon = home.daemon();
-    repo.script().always("echo work >> work.txt; answer done 'Wrote work.txt.'");
+    repo.script().always("echo work ${#DEMO_TOKEN} >> work.txt; answer done 'Wrote work.txt.'");
     let folder = home.env().iter().find(|(name, _)| name == "XDG_CONFIG_HOME").expect("it is set").1.clone();
     let file = PathBuf::from(folder).join("runnerctl/config.toml");
     std::fs::create_dir_all(file.parent().expect("it is in a folder")).expect("creates");
     let own = repo.config().top("max_iterations = 7").text().replace("[executor]", "[defaults.executor]");
     let own = own.replace("[guard]", "[defaults.guard]").replace("max_iterations", "[defaults]\nmax_iterations");
+    let own = own + "\n[defaults.env]\nagent = [\"DEMO_TOKEN\"]\n";
     std::fs::write(&file, &own).expect("writes");
     let client = |args: &[&str]| home.ctl_in(&repo, args);
     let line = own.lines().position(|line| line.starts_with("max_iterations")).expect("it is there") + 1;
@@ -163,8 +164,11 @@ fn a_persons_own_defaults_are_those_of_a_new_repository() {
     home.ctl_in(&fresh, &["config", "set", "max_attempts_default", "9"]).exits(0);
     let text = fresh.read(CONFIG);
     assert!(text.contains("\nmax_iterations = 7\n") && text.contains("\nmax_attempts_default = 9\n"), "{text}");
-    let started = client(&["start", "--wait", "--id", "first", "-m", "First goal."]);
-    assert!(started.exits(0).stderr.contains("its settings are your own defaults:"), "{started:?}");
+    let mut start = home.ctl_command(&repo, &["start", "--wait", "--id", "first", "-m", "First goal."]);
+    let started = start.env("DEMO_TOKEN", "abc").output().expect("it can be started");
+    let said = String::from_utf8_lossy(&started.stderr);
+    assert!(started.status.success() && said.contains("its settings are your own defaults:"), "{said}");
+    assert_eq!(repo.show("runner/first", "work.txt").trim(), "work 3", "the variables of the new settings are sent");
     assert!(repo.show("runner/first", CONFIG).contains("\nmax_iterations = 7\n"));
     std::fs::write(&file, "[defaults]\nmax_iteration = 7\n").expect("writes");
     repo.git(&["switch", "-q", "main"]);
