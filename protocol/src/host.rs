@@ -43,18 +43,18 @@ pub enum HostError {
 impl Host {
     /// Returns ssh's arguments for this machine, none of which can be read as another option.
     pub fn ssh_arguments(&self) -> Vec<String> {
-        let mut arguments = Vec::new();
-        for (option, value) in [("-l", self.user.clone()), ("-p", self.port.map(|port| port.to_string()))] {
-            arguments.extend(value.into_iter().flat_map(|value| [option.to_owned(), value]));
-        }
-        arguments.extend(["--".to_owned(), self.name.clone()]);
-        arguments
+        self.ssh_options().chain(["--".to_owned(), self.name.clone()]).collect()
+    }
+
+    fn ssh_options(&self) -> impl Iterator<Item = String> {
+        let options = [("-l", self.user.clone()), ("-p", self.port.map(|port| port.to_string()))];
+        options.into_iter().flat_map(|(option, value)| value.into_iter().flat_map(|value| [option.to_owned(), value]))
     }
 
     /// Returns the words of the command that runs a shell command there.
     pub fn ssh_argv(&self, line: &str) -> Vec<String> {
-        let words = ["ssh", "-t"].map(str::to_owned).into_iter().chain(self.ssh_arguments());
-        words.filter(|word| word != "--").chain([line.to_owned()]).collect()
+        let ssh = ["ssh", "-t"].map(str::to_owned).into_iter();
+        ssh.chain(self.ssh_options()).chain([self.name.clone(), line.to_owned()]).collect()
     }
 
     /// Returns that command as typed in a shell.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::hex::{from_hex, to_hex};
 
-/// An absolute path that survives the wire byte for byte.
+/// A path that survives the wire byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WirePath(pub PathBuf);
 

@@ -18,19 +18,17 @@ const MAX_BYTES: usize = 1 << 20;
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StdioGreeting {
-    /// The version of the program.
-    pub version: String,
     /// The variables of its login, for programs of a run that is started from another machine.
     pub environment: BTreeMap<String, String>,
 }
 
 impl StdioGreeting {
     /// Describes this process; variables that are not UTF-8 are left out.
-    pub fn for_this_process(version: &str) -> Self {
+    pub fn for_this_process() -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
-        Self { version: version.to_owned(), environment: env::vars_os().filter_map(text).collect() }
+        Self { environment: env::vars_os().filter_map(text).collect() }
     }
 
     /// Returns the line.
@@ -71,9 +69,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_greeting_is_found_behind_what_a_shell_has_printed() {
-        let greeting = StdioGreeting { version: "1".into(), environment: [("HOME".into(), "/h\n".into())].into() };
+        let greeting = StdioGreeting { environment: [("HOME".into(), "/h\n".into())].into() };
         let found = read(&format!("Welcome!\n\n{}", greeting.to_line())).await.unwrap();
-        assert_eq!((found.version.as_str(), found.environment["HOME"].as_str()), ("1", "/h\n"));
+        assert_eq!(found.environment["HOME"], "/h\n");
     }
 
     #[tokio::test]

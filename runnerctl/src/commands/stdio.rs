@@ -38,7 +38,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>) -> Result<ExitStatus, Failu
     let daemon = daemon.into_std().and_then(|stream| stream.set_nonblocking(false).map(|()| stream)).map_err(failed)?;
     let from = to_unbuffered_file(io::stdin().as_fd()).map_err(failed)?;
     let mut to = to_unbuffered_file(io::stdout().as_fd()).map_err(failed)?;
-    let greeting = StdioGreeting::for_this_process(env!("CARGO_PKG_VERSION"));
+    let greeting = StdioGreeting::for_this_process();
     to.write_all(greeting.to_line().as_bytes()).map_err(failed)?;
     copy_both(&daemon, from, to).map_err(failed)?;
     Ok(ExitStatus::Success)
