@@ -89,6 +89,22 @@ impl RunTarget {
         }
     }
 
+    /// Refuses a text that is the id of a run, if no run is named: the person has left the text out.
+    pub(crate) async fn refuse_run_as_text<C: RunApiClient + Sync>(
+        &self,
+        invocation: &Invocation<'_>,
+        client: &C,
+        text: &str,
+    ) -> Result<(), Failure> {
+        let Some(id) = to_run_name(Path::new(text)).filter(|_| self.is_empty()) else { return Ok(()) };
+        let known = list_ids(client, &invocation.daemon_path(None)?, id).await;
+        if !known.iter().any(|known| known == id) {
+            return Ok(());
+        }
+        let failure = Failure::usage(format!("`{id}` is a run, and no text is given"));
+        Err(failure.hint(format!("give the text first, then {id}")))
+    }
+
     /// Asks the daemon which run is meant; of several that have not ended, the user chooses one on a terminal.
     pub(crate) async fn resolve_one<C: RunApiClient + Sync>(
         self,

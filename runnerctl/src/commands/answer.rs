@@ -35,6 +35,7 @@ pub(crate) struct AnswerArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: AnswerArgs) -> Result<ExitStatus, Failure> {
     let connection = invocation.connect().await?;
+    args.target.refuse_run_as_text(invocation, connection.client(), &args.text).await?;
     // Without a target, it is the run that has the question.
     let (path, id) = if args.target.is_empty() {
         (None, args.id)

@@ -113,7 +113,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LandArgs) -> Result<E
         invocation.ui.print_note(&(sanitize(&note) + "\n"));
     }
     if let Some(branch) = reply.settings.as_ref().filter(|_| !reply.preview) {
-        invocation.ui.print_note(&landing::render_settings_hint(branch, &reply.onto));
+        invocation.ui.print_note(&landing::render_settings_hint(branch, &reply));
     }
     Ok(exit_status(&reply))
 }

@@ -35,11 +35,15 @@ pub(crate) struct NoteArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: NoteArgs) -> Result<ExitStatus, Failure> {
+    let connection = invocation.connect().await?;
     let (text, target) = match (args.message, args.text) {
         (Some(message), word) => (message, RunTarget { target: word.map(PathBuf::from), ..args.target }),
-        (None, text) => (text.unwrap_or_default(), args.target),
+        (None, text) => {
+            let text = text.unwrap_or_default();
+            args.target.refuse_run_as_text(invocation, connection.client(), &text).await?;
+            (text, args.target)
+        }
     };
-    let connection = invocation.connect().await?;
     let at = target.resolve_one(invocation, connection.client()).await?;
     let reply = connection.client().add_note(NoteParams { at, text }).await?;
     invocation.ui.print_answer("note", &reply, |_| render_change(&reply))?;

@@ -37,6 +37,7 @@ pub(crate) struct RejectArgs {
 pub(crate) async fn run(invocation: &Invocation<'_>, args: RejectArgs) -> Result<ExitStatus, Failure> {
     let RejectArgs { reason, target, iter } = args;
     let connection = invocation.connect().await?;
+    target.refuse_run_as_text(invocation, connection.client(), &reason).await?;
     let at = target.resolve_one(invocation, connection.client()).await?;
     let decision = ReviewDecision { at: &at, iter, verdict: ReviewVerdict::Reject, reason: &reason };
     let params = |iteration, signature| RejectParams { at: at.clone(), iteration, reason: reason.clone(), signature };

@@ -9,7 +9,7 @@ use protocol::delivery::{DescribeParams, DescribeReply};
 use protocol::error::ExitStatus;
 use protocol::landing::{LandForm, LandOutcome, LandParams, LandReply, LandedCommit, RunLanding};
 use protocol::path::WirePath;
-use protocol::shell::join_args;
+use protocol::shell::{join_args, quote};
 use serde::Serialize;
 
 use super::address::ForgeRepo;
@@ -118,7 +118,7 @@ impl Delivery<'_> {
             "run {run} is at work in this repository, and what its session writes could direct git elsewhere: nothing was \
              pushed"
         );
-        Err(Failure::new(ExitStatus::Refused, "wrong_state", message).hint("runnerctl pause"))
+        Err(Failure::new(ExitStatus::Refused, "wrong_state", message).hint(format!("runnerctl pause {}", quote(run))))
     }
 
     /// Returns what would be created and said, without contacting anyone.

@@ -85,8 +85,11 @@ pub(crate) fn render_resolve_hint(run: &str) -> String {
 }
 
 /// Says that the settings of a run are not on the branch that it landed on, and how to keep them there.
-pub(crate) fn render_settings_hint(branch: &str, onto: &str) -> String {
-    let command = format!("git checkout {} -- .runner/state/config.toml", shell::quote(branch));
+pub(crate) fn render_settings_hint(branch: &str, reply: &LandReply) -> String {
+    let onto = &reply.onto;
+    let back = reply.on_run.as_ref().map(|_| format!("{} && ", back_command(onto, &reply.uncommitted)));
+    let back = back.unwrap_or_default();
+    let command = format!("{back}git checkout {} -- .runner/state/config.toml", shell::quote(branch));
     format!(
         "the settings of {branch} are not on {onto}; to keep them there:\n  {} && git commit -m Settings\n",
         paint(HINT, &sanitize(&command)),

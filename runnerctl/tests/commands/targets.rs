@@ -92,6 +92,18 @@ fn a_word_that_is_a_path_and_a_run_is_refused_and_both_can_be_said() {
 }
 
 #[test]
+fn the_id_of_a_run_is_not_taken_for_the_text_of_a_command() {
+    let home = Home::new();
+    let repo = home.scripted_repo("one");
+    let _daemon = home.daemon();
+    queue(&home, &repo, "port-1");
+    for command in [&["note"][..], &["reject", "--iter", "1"], &["answer", "1a"]] {
+        assert_refused(&home, &repo, (command, "port-1"), (2, "`port-1` is a run, and no text is given"));
+    }
+    home.ctl_in(&repo, &["note", "port"]).exits(0);
+}
+
+#[test]
 fn the_branch_of_a_run_names_it_unless_a_path_has_that_name() {
     let home = Home::new();
     let repo = home.scripted_repo("one");

@@ -96,6 +96,23 @@ fn a_rejection_charges_an_attempt_and_its_reason_is_in_the_next_prompt() {
 }
 
 #[test]
+fn an_approval_moves_no_branch_while_another_one_is_checked_out() {
+    let play = waiting_play(2);
+    let branch = format!("runner/{RUN}");
+    let tip = play.repo.git(&["rev-parse", &branch]);
+    play.repo.git(&["switch", "-q", "main"]);
+    play.home.review_in(&play.repo, &["approve"]).exits(0);
+    let held = play.client().wait_for(play.repo.path(), RunStatus::Held);
+    let reason = held.summary.reason.expect("it says what it waits for");
+    assert!(reason.message.starts_with("branch main is checked out in "), "{reason:?}");
+    assert_eq!(play.repo.git(&["rev-parse", &branch]), tip);
+    play.repo.git(&["switch", "-q", &branch]);
+    play.home.ctl_in(&play.repo, &["resume"]).exits(0);
+    play.client().wait_for(play.repo.path(), RunStatus::Limit);
+    play.iteration_at(2).assert_row(&ACCEPTED);
+}
+
+#[test]
 fn a_word_needs_something_that_waits_for_it_and_a_rejection_a_reason() {
     let play = play(1);
     let gate = play.script().gate("session");

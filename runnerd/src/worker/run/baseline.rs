@@ -38,11 +38,16 @@ use crate::worker::tool_folders;
 
 /// Returns the state at HEAD if the run still needs its baseline.
 pub(crate) fn find_missing_baseline(context: &RunContext) -> Result<Option<CommittedState>, EffectError> {
+    Ok(load_own_state(context)?.filter(|loaded| loaded.is_baseline_due()))
+}
+
+/// Returns the state at HEAD. `None` if it is faulty, or if a person has checked out another branch while the run waited:
+/// both are reported when the iteration is opened.
+pub(super) fn load_own_state(context: &RunContext) -> Result<Option<CommittedState>, EffectError> {
     let repository = context.repository()?;
-    let Some(head) = repository.head()?.commit() else { return Ok(None) };
-    // A faulty state is reported when the iteration is opened.
-    let Ok(loaded) = load_state(&repository, head) else { return Ok(None) };
-    Ok(loaded.is_baseline_due().then_some(loaded))
+    let head = repository.head()?;
+    let commit = head.commit().filter(|_| head.branch() == Some(context.branch().as_str()));
+    Ok(commit.and_then(|commit| load_state(&repository, commit).ok()))
 }
 
 /// Runs the guard on the base and commits the result; false if it was stopped before its end.

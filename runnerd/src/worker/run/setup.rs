@@ -24,7 +24,7 @@ use crate::store::WorkspaceRecord;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::iteration::relay;
 use crate::worker::iteration::session::ProcessContext;
-use crate::worker::load::{CommittedState, load_state};
+use crate::worker::load::CommittedState;
 use crate::worker::prepare_error::PrepareError;
 use crate::worker::tool_folders::FolderList;
 
@@ -49,10 +49,7 @@ pub(super) fn find_pending_setup(context: &RunContext) -> Result<Option<Committe
     if context.store.workspace_file().read().map_err(EffectError::from)?.is_some() {
         return Ok(None);
     }
-    let repository = context.repository()?;
-    let Some(head) = repository.head()?.commit() else { return Ok(None) };
-    // A faulty state is reported when the iteration is opened.
-    Ok(load_state(&repository, head).ok())
+    Ok(baseline::load_own_state(context)?)
 }
 
 /// Runs the setup, and records that it is done.
