@@ -30,6 +30,23 @@ fn the_hint_of_a_run_cancelled_before_it_began_starts_it() {
 }
 
 #[test]
+fn a_run_lands_in_its_source_and_not_in_its_workspace() {
+    let home = Home::new();
+    let repo = home.scripted_repo("plain");
+    repo.script().always(WRITES);
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--isolated", "--yes", "-m", "Do it.", "--id", "apart", "--wait"]).exits(0);
+    let place = workspace(&home, &repo, "apart");
+    let refused = home.ctl(&["-C", &place.display().to_string(), "land", "apart", "--onto", "main", "--yes"]);
+    refused.exits(6);
+    let hint = format!("runnerctl -C {} land apart", repo.path().display());
+    assert!(refused.stderr.contains(&hint), "{}", refused.stderr);
+    home.ctl_in(&repo, &["land", "apart", "--yes"]).exits(0);
+    home.ctl_in(&repo, &["gc"]).exits(0);
+    assert!(!place.exists());
+}
+
+#[test]
 fn a_dirty_checkout_stays_as_it_is_byte_for_byte_and_the_run_is_published() {
     let home = Home::new();
     let repo = home.scripted_repo("plain");

@@ -407,6 +407,19 @@ pub(super) fn workspace_error(error: &WorkspaceError) -> ErrorData {
     error.remedy().into_iter().fold(data, protocol::error::ErrorData::hint)
 }
 
+/// Refuses to land in a workspace: its branches are its own, and no one else sees them.
+pub(super) fn landing_error(source: &SourceRepo) -> ErrorData {
+    let message = format!("this is the workspace of run {}, which lands in {}", source.run, source.path);
+    let path = source.path.to_string();
+    ErrorData::new(ErrorKind::WrongState, message).hint(shell::join_args([
+        "runnerctl",
+        "-C",
+        &path,
+        "land",
+        &source.run,
+    ]))
+}
+
 /// Refuses a second run in a workspace: only its own run is published.
 pub(super) fn single_run_error(source: &SourceRepo) -> ErrorData {
     let message = format!("this is the workspace of run {}, and no other run can work in it", source.run);

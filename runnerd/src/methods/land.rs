@@ -21,6 +21,7 @@ use runner_git::{BranchAdvance, Id, Identity, Repository};
 use runner_os::error_chain::display_chain;
 use tokio_util::sync::CancellationToken;
 
+use super::isolated;
 use super::land_checkout::run_branch;
 use super::run_selector::{empty_id_error, run_summary};
 use super::{Api, run_blocking};
@@ -57,6 +58,7 @@ impl LandApiServer for Api {
             return Err(super::draining_error().into());
         }
         let repository = self.open_user_repository(params.path.as_path(), params.confirmed).await?;
+        self.refuse_workspace(&repository).await?;
         let stop = self.shutdown.child_token();
         let ClientDisconnected(disconnected) = extensions.get().cloned().unwrap_or_default();
         let lock = land_lock(&repository);
@@ -88,6 +90,7 @@ impl LandApiServer for Api {
 
     async fn resolve(&self, extensions: &Extensions, params: ResolveParams) -> RpcResult<StartReply> {
         let repository = self.find_repository(params.path.as_path()).await?;
+        self.refuse_workspace(&repository).await?;
         let runs = resolve_runs(&repository, vec![params.run.clone()]).await?;
         let onto =
             choose_branch(&self.read_targets(&repository)?, params.onto.as_deref(), &runs, &own_branch(&repository))?;
@@ -162,6 +165,12 @@ struct LandTarget {
 }
 
 impl Api {
+    async fn refuse_workspace(&self, repository: &Repository) -> Result<(), ErrorData> {
+        let worker = self.registry.find(repository.common_dir()).await;
+        let source = worker.and_then(|worker| worker.source);
+        source.map_or(Ok(()), |source| Err(isolated::landing_error(&source)))
+    }
+
     /// Finds the repository that contains a path, with its user's current configuration, unless a session that could
     /// have written it is at work.
     async fn open_user_repository(&self, path: &Path, confirmed: bool) -> Result<Repository, ErrorData> {
