@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use protocol::api::{LandApiClient as _, RunApiClient as _};
+use protocol::api::{LandApiClient, RunApiClient};
 use protocol::client::{Connection, caller_env};
 use protocol::error::{ErrorData, ErrorKind, ExitStatus};
 use protocol::landing::{CandidatesParams, LandForm, LandOutcome, LandParams, LandReply, ResolveParams};
@@ -35,8 +35,7 @@ Exit codes:
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub(crate) struct LandArgs {
-    /// Run ids or unique prefixes, or a path: the one run there that has not ended, else the last [default: the one run
-    /// here that can land]
+    /// Run ids or unique prefixes, or a path: the one run there that can land [default: the one here]
     #[arg(value_name = "RUN|PATH")]
     targets: Vec<PathBuf>,
     /// Run id or a unique prefix; may be repeated
@@ -154,24 +153,8 @@ async fn resolve_runs(
     let client = connection.client();
     if targets.is_empty() && runs.is_empty() {
         let path = invocation.daemon_path(repo.as_deref())?;
-        let mut known = client.candidates(CandidatesParams { path: path.clone(), onto: onto.cloned() }).await?;
-        if known.is_empty() {
-            known = client.list(AtPath { path: path.clone() }).await?;
-            if known.len() > 1 {
-                let message = "no run here has anything left to land";
-                return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl queue --ended").into());
-            }
-        }
-        known.reverse();
-        if let [only] = &known[..] {
-            return Ok((path, vec![only.id.clone()]));
-        }
-        if invocation.ui.can_ask() && !known.is_empty() {
-            return Ok((path, vec![choose_run(known)?]));
-        }
-        let message = "several runs here can land, and none is named";
-        let refused = ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl status");
-        return Err(refused.choice(None, known.iter().map(|run| run.id.as_str())).into());
+        let run = choose_candidate(invocation, client, &path, onto).await?;
+        return Ok((path, vec![run]));
     }
     for run in &mut runs {
         if let Some(id) = to_run_name(Path::new(run)) {
@@ -189,8 +172,8 @@ async fn resolve_runs(
         match RunTarget::from_word(word).resolve(invocation, client).await? {
             AtRun { run: Some(run), .. } => runs.push(run),
             at if is_single => {
-                path = at.path.clone();
-                runs.push(client.locate(at).await?.id);
+                path = at.path;
+                runs.push(choose_candidate(invocation, client, &path, onto).await?);
             }
             AtRun { path, .. } => {
                 return Err(Failure::usage(format!(
@@ -200,6 +183,33 @@ async fn resolve_runs(
         }
     }
     Ok((path, runs))
+}
+
+/// Returns the one run of a repository that has something to land; of several, the user chooses one on a terminal.
+async fn choose_candidate<C: LandApiClient + RunApiClient + Sync>(
+    invocation: &Invocation<'_>,
+    client: &C,
+    path: &WirePath,
+    onto: Option<&String>,
+) -> Result<String, Failure> {
+    let mut known = client.candidates(CandidatesParams { path: path.clone(), onto: onto.cloned() }).await?;
+    if known.is_empty() {
+        known = client.list(AtPath { path: path.clone() }).await?;
+        if known.len() > 1 {
+            let message = "no run here has anything left to land";
+            return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl queue --ended").into());
+        }
+    }
+    known.reverse();
+    if let [only] = &known[..] {
+        return Ok(only.id.clone());
+    }
+    if invocation.ui.can_ask() && !known.is_empty() {
+        return choose_run(known);
+    }
+    let message = "several runs here can land, and none is named";
+    let refused = ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl status");
+    Err(refused.choice(None, known.iter().map(|run| run.id.as_str())).into())
 }
 
 /// Converts the option to the form the protocol uses.

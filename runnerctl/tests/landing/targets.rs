@@ -281,7 +281,9 @@ fn without_a_name_the_one_run_lands_that_has_something_to_land() {
     let refused = scene.land(&["--onto", "other"]).exits(2).stderr.clone();
     assert!(refused.contains("land --onto other --run new; or: "), "{refused}");
     assert!(refused.contains("--run landed") && !refused.contains("queued"), "{refused}");
-    scene.land(&[]).exits(0);
+    let refused = scene.land(&[".", "--onto", "other"]).exits(2).stderr.clone();
+    assert!(refused.contains("several runs here can land"), "{refused}");
+    scene.land(&["."]).exits(0);
     assert_eq!(scene.git(&["show", "main:b"]), "2");
     let refused = scene.land(&["--yes"]).exits(2).stderr.clone();
     assert!(refused.contains(nothing), "{refused}");

@@ -16,9 +16,12 @@ const JUSTFILES: [&str; 3] = ["justfile", "Justfile", ".justfile"];
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 /// The test script that `npm init` writes, which always fails.
 const NPM_PLACEHOLDER: &str = "no test specified";
-/// Lock files, and the program that runs a script where one is there.
-const SCRIPT_RUNNERS: [(&str, &[&str]); 3] =
-    [("pnpm-lock.yaml", &["pnpm", "test"]), ("yarn.lock", &["yarn", "test"]), ("bun.lock", &["bun", "run", "test"])];
+/// Package managers other than npm, each with its lock file and its command for the script `test`.
+const PACKAGE_MANAGERS: [(&str, &str, &[&str]); 3] = [
+    ("pnpm", "pnpm-lock.yaml", &["pnpm", "test"]),
+    ("yarn", "yarn.lock", &["yarn", "test"]),
+    ("bun", "bun.lock", &["bun", "run", "test"]),
+];
 /// Files, and what in them is the configuration of pytest or tox; an empty text stands for the file itself.
 const PYTHON_CONFIGS: [(&str, &str, &str); 6] = [
     ("pytest.ini", "", "pytest"),
@@ -44,10 +47,15 @@ impl GuardSuggestion {
         if read("Cargo.toml").is_some() {
             return Some(Self::new(&["cargo", "test"], "Cargo.toml".into()));
         }
-        if read("package.json").is_some_and(|text| has_test_script(&text)) {
-            let locked = SCRIPT_RUNNERS.iter().find(|(lock, _)| read(lock).is_some());
-            let command = locked.map_or(&["npm", "test"][..], |(_, command)| *command);
-            return Some(Self::new(command, "package.json has the script `test`".into()));
+        if let Some(text) = read("package.json").filter(|text| has_test_script(text)) {
+            let named = package_manager(&text);
+            let manager = PACKAGE_MANAGERS.iter().find(|(name, lock, _)| match &named {
+                Some(named) => named == name,
+                None => read(lock).is_some(),
+            });
+            let command = manager.map_or(&["npm", "test"][..], |(_, _, command)| *command);
+            let named = named.map(|named| format!(" and the package manager {named}")).unwrap_or_default();
+            return Some(Self::new(command, format!("package.json has the script `test`{named}")));
         }
         for (file, section, program) in PYTHON_CONFIGS {
             if read(file).is_some_and(|text| text.contains(section)) {
@@ -73,6 +81,12 @@ fn begins_rule(line: &str, name: &str) -> bool {
     let line = line.strip_prefix('@').unwrap_or(line);
     let Some(rest) = line.strip_prefix(name).filter(|rest| rest.starts_with([' ', '\t', ':'])) else { return false };
     rest.split_once(':').is_some_and(|(_, after)| !after.starts_with('='))
+}
+
+/// Returns the package manager that a `package.json` names, without its version.
+fn package_manager(text: &str) -> Option<String> {
+    let package: serde_json::Value = serde_json::from_str(text).ok()?;
+    Some(package["packageManager"].as_str()?.split('@').next().unwrap_or_default().to_owned())
 }
 
 fn has_test_script(text: &str) -> bool {
@@ -115,11 +129,14 @@ mod tests {
     fn a_guard_is_suggested_from_what_a_project_has() {
         let cargo = ("Cargo.toml", "[package]");
         let package = ("package.json", r#"{"scripts": {"test": "vitest"}}"#);
+        let managed =
+            ("package.json", r#"{"scripts": {"test": "vitest"}, "packageManager": "yarn@4.5.0+sha224.953c"}"#);
         let found = [
             detect(&[("justfile", "set shell\n\nci: lint\n  cargo test\n"), cargo]),
             detect(&[("justfile", "cite:\nci := 'x'\n"), cargo]),
             detect(&[package]),
             detect(&[package, ("pnpm-lock.yaml", "")]),
+            detect(&[managed, ("pnpm-lock.yaml", "")]),
             detect(&[("package.json", r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#)]),
             detect(&[("pyproject.toml", "[tool.pytest.ini_options]\n")]),
             detect(&[("pyproject.toml", "[project]\n"), ("tox.ini", "[testenv]\n")]),
@@ -133,6 +150,7 @@ mod tests {
         cargo test: Cargo.toml
         npm test: package.json has the script `test`
         pnpm test: package.json has the script `test`
+        yarn test: package.json has the script `test` and the package manager yarn
 
         pytest: pyproject.toml configures pytest
         tox: tox.ini configures tox
