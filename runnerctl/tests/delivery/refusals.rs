@@ -73,14 +73,14 @@ fn while_a_session_could_write_gits_configuration_nothing_is_pushed() {
     --- stderr
     error: run other is at work in this repository, and what its session writes could direct git elsewhere: nothing was pushed
 
-    hint: runnerctl pause
+    hint: runnerctl pause other
     --- exit 6
     ");
     insta::assert_snapshot!(output_text(&stage.deliver(&["--feedback"])), @r"
     --- stderr
     error: run other is at work in this repository, and what its session writes could direct git elsewhere: nothing was pushed
 
-    hint: runnerctl pause
+    hint: runnerctl pause other
     --- exit 6
     ");
     assert_eq!((stage.remote_tip(), stage.requests_made()), (String::new(), String::new()));
