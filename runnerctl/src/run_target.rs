@@ -96,9 +96,11 @@ impl RunTarget {
         client: &C,
         text: &str,
     ) -> Result<(), Failure> {
-        let Some(id) = to_run_name(Path::new(text)).filter(|_| self.is_empty()) else { return Ok(()) };
-        let known = list_ids(client, &invocation.daemon_path(None)?, id).await;
-        if !known.iter().any(|known| known == id) {
+        let is_word = self.is_empty() && !text.contains(char::is_whitespace);
+        let Some(id) = to_run_name(Path::new(text)).filter(|_| is_word) else { return Ok(()) };
+        // If runs cannot be listed, the command itself reports why.
+        let known = client.list(AtPath { path: invocation.daemon_path(None)? }).await.unwrap_or_default();
+        if !known.iter().any(|run| run.id == id) {
             return Ok(());
         }
         let failure = Failure::usage(format!("`{id}` is a run, and no text is given"));
