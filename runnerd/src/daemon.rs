@@ -30,7 +30,6 @@ use crate::service::{ActivatedSocket, ServiceNotifier, ServiceWatchdog};
 use crate::startup::{DaemonProgram, Readiness};
 use crate::state_dir::{self, StateDirError};
 use crate::upstream::Upstream;
-use crate::verify;
 use crate::worker::{RunSlots, WorkerDeps};
 use crate::workspace::{self, WorkspaceOwner};
 
@@ -179,8 +178,7 @@ impl RunningDaemon {
         let signals = StopSignals::listen().map_err(system("signals"))?;
         let locks = DaemonLocks::acquire(&paths)?;
         let state_dir = state_dir::open_state_dir(&paths.state)?;
-        verify::clear_copies(&paths.state);
-        landing::clear_scratch(&paths.state);
+        state_dir::open_temp_dir(&paths.state)?;
         landing::recover_landings(&state_dir);
         let workspaces = workspace::workspaces_dir(config, &paths.state);
         sweep_unfinished_workspaces(&workspaces, &WorkspaceOwner::from_key(state_dir.key()));

@@ -9,7 +9,7 @@ pub mod signing_key;
 
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use protocol::private_dir::{self, PrivateDirError};
@@ -34,6 +34,26 @@ const SEAL_MARKER_FILE: &str = "sealed.json";
 const UNFINISHED: &str = "private.new";
 /// What development builds without sealing kept directly in the state folder.
 const UNSEALED_FILES: [&str; 2] = ["repos", "git-suspects.json"];
+
+/// Returns the folder for temporary files, in the state folder.
+pub fn temp_dir(state: &Path) -> PathBuf {
+    state.join("tmp")
+}
+
+/// Empties the folder for temporary files, and makes this process create all of its own there: what a killed daemon
+/// has left is removed when the next one starts.
+pub fn open_temp_dir(state: &Path) -> Result<(), StateDirError> {
+    let folder = temp_dir(state);
+    if let Err(error) = dir_permissions::remove_all(&folder) {
+        tracing::warn!(%error, "failed to remove the temporary files of an earlier daemon");
+    }
+    let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+    created.map_err(|source| StateDirError::System { doing: "making", path: folder.clone(), source })?;
+    if let Err(earlier) = tempfile::env::override_temp_dir(&folder) {
+        tracing::debug!(folder = %earlier.display(), "temporary files have a folder already");
+    }
+    Ok(())
+}
 
 /// Why the private part cannot be used; nothing in it was modified.
 #[derive(Debug, thiserror::Error)]

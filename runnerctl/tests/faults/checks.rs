@@ -32,7 +32,7 @@ pub(crate) fn assert_explains(output: &ProgramOutput, words: &[&str]) {
 #[track_caller]
 pub(crate) fn assert_no_leftovers(home: &Home, repo: &Repo, what: &str) {
     let mut left = Vec::new();
-    for root in [repo.path().to_owned(), home.private(), home.path().join("tmp")] {
+    for root in [repo.path().to_owned(), home.private(), home.state().join("tmp"), home.path().join("tmp")] {
         collect(&root, &mut left);
     }
     assert!(left.is_empty(), "{what}: left behind: {left:#?}");

@@ -8,7 +8,7 @@ use tokio::task::block_in_place;
 
 use super::branch::RunBranch;
 use super::{LandContext, LandError};
-use crate::verify::{GuardRerunner, VerifyError, copies_dir};
+use crate::verify::{GuardRerunner, VerifyError};
 use crate::worker::{changed_files, load_state};
 
 /// Maximum number of lines of a guard's output shown in a refusal.
@@ -27,7 +27,7 @@ pub(super) async fn check_guard(
     let (checked, accepted) = block_in_place(|| commit_with_accepted(site, branch, commit))?;
     let stage = GuardRerunner {
         repository: site.repository,
-        folder: copies_dir(&site.scratch),
+        folder: site.scratch.clone(),
         launcher: site.launcher,
         env: site.env,
         stop: site.stop,

@@ -15,14 +15,13 @@ mod resolution;
 mod run_merge;
 mod squash;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::request::CallerEnv;
 use protocol::shell;
 use runner_core::landing::{LandingRefusal, check_git_version};
 use runner_git::{AdvanceError, GitError, Id, Repository, TreeMerger};
-use runner_os::dir_permissions;
 use runner_os::error_chain::display_chain;
 use runner_process::Launcher;
 use tokio_util::sync::CancellationToken;
@@ -36,24 +35,12 @@ pub use self::squash::{SquashPlan, prepare_squash};
 use crate::admit::git_error;
 use crate::verify::VerifyError;
 
-/// Returns the folder for merges and for the copies that guards run in, within the daemon's state folder.
-pub fn scratch_dir(state: &Path) -> PathBuf {
-    state.join("landing")
-}
-
-/// Removes what a killed daemon has left there.
-pub fn clear_scratch(state: &Path) {
-    if let Err(error) = dir_permissions::remove_all(&scratch_dir(state)) {
-        tracing::warn!(%error, "failed to remove the scratch directory of a landing");
-    }
-}
-
 /// Context of a landing.
 #[derive(Debug)]
 pub struct LandContext<'a> {
     /// The repository.
     pub repository: &'a Repository,
-    /// One of the daemon's folders, for merges and for the copies that guards run in.
+    /// The daemon's folder for temporary files, for merges and for the copies that guards run in.
     pub scratch: PathBuf,
     /// Starts guards.
     pub launcher: &'a Launcher,

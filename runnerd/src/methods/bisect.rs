@@ -16,7 +16,8 @@ use super::verify::verify_error_data;
 use super::{Api, run_blocking};
 use crate::admit::git_error;
 use crate::call_context::ClientDisconnected;
-use crate::verify::{GuardRerunner, VerifyError, VerifyTarget, copies_dir, list_bisect_points, resolve_target};
+use crate::state_dir::temp_dir;
+use crate::verify::{GuardRerunner, VerifyError, VerifyTarget, list_bisect_points, resolve_target};
 use crate::worker::load_config;
 
 #[async_trait]
@@ -48,7 +49,7 @@ impl BisectApiServer for Api {
         })
         .await?;
         let stop = self.shutdown.child_token();
-        let folder = copies_dir(&self.paths.state);
+        let folder = temp_dir(&self.paths.state);
         let launcher = &self.launcher;
         let env = &env;
         let stage =

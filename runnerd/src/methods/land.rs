@@ -29,6 +29,7 @@ use crate::admit::{self, git_error};
 use crate::call_context::ClientDisconnected;
 use crate::landing::{self, LandContext, LandTargets, MergeQueue, PreparedLanding};
 use crate::repo::layout::Layout;
+use crate::state_dir::temp_dir;
 use crate::store::{RepoStore, repo_id};
 use crate::verify::resolve_target;
 use crate::worker::{self, ExclusiveWork, WorkerHandle, WorkerMessage, unbegun_run_error};
@@ -95,7 +96,7 @@ impl LandApiServer for Api {
         let onto =
             choose_branch(&self.read_targets(&repository)?, params.onto.as_deref(), &runs, &own_branch(&repository))?;
         let stop = self.shutdown.child_token();
-        let scratch = landing::scratch_dir(&self.paths.state);
+        let scratch = temp_dir(&self.paths.state);
         let launcher = self.launcher.clone();
         let env = params.env.clone();
         let run = params.run;
@@ -134,7 +135,7 @@ impl LandApiServer for Api {
 
     async fn verify_landed(&self, extensions: &Extensions, params: LandedParams) -> RpcResult<LandedReport> {
         let repository = self.find_readable_repository(&params.path).await?;
-        let scratch = landing::scratch_dir(&self.paths.state);
+        let scratch = temp_dir(&self.paths.state);
         let branch = params.branch;
         let repo = repository.clone();
         let launcher = self.launcher.clone();
@@ -265,7 +266,7 @@ impl Api {
         };
         let site = LandContext {
             repository: &ground.repository,
-            scratch: landing::scratch_dir(&self.paths.state),
+            scratch: temp_dir(&self.paths.state),
             launcher: &self.launcher,
             env: &params.env,
             stop,

@@ -17,9 +17,10 @@ use tokio_util::sync::CancellationToken;
 use super::{Api, run_blocking};
 use crate::admit::git_error;
 use crate::call_context::ClientDisconnected;
+use crate::state_dir::temp_dir;
 use crate::verify::{
     AllowedSigners, GuardRerunner, RevisionFilter, VerifyError, VerifyTarget, check_review_signatures,
-    check_signatures, copies_dir, list_guard_commands, resolve_target, verify_branch,
+    check_signatures, list_guard_commands, resolve_target, verify_branch,
 };
 use crate::worker::unbegun_run_error;
 
@@ -88,7 +89,7 @@ impl VerifyApiServer for Api {
             return Err(unconfirmed_guards_error(&commands).into());
         }
         let stop = self.shutdown.child_token();
-        let folder = copies_dir(&self.paths.state);
+        let folder = temp_dir(&self.paths.state);
         let launcher = &self.launcher;
         let env = &params.env;
         let stage =

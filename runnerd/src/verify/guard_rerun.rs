@@ -26,18 +26,6 @@ use crate::guard::{self, GuardCall};
 use crate::worker::{LoadError, checkout_files_at, load_config};
 use crate::workspace::{self, WorkspaceOptions};
 
-/// Returns the folder for the copies that guards run in, within the daemon's state folder.
-pub fn copies_dir(state: &Path) -> PathBuf {
-    state.join("verify")
-}
-
-/// Removes the copies that a killed daemon has left.
-pub fn clear_copies(state: &Path) {
-    if let Err(error) = remove_folder(&copies_dir(state)) {
-        tracing::warn!(%error, "failed to remove the checkout of a guard");
-    }
-}
-
 /// Number of guard runs of this daemon: each has its own folder and mark.
 static RUN_COUNTER: AtomicU64 = AtomicU64::new(0);
 
@@ -46,7 +34,7 @@ static RUN_COUNTER: AtomicU64 = AtomicU64::new(0);
 pub struct GuardRerunner<'a> {
     /// The repository that is audited.
     pub repository: &'a Repository,
-    /// One of the daemon's folders, for the copies.
+    /// The daemon's folder for temporary files, for the copies.
     pub folder: PathBuf,
     /// Starts programs.
     pub launcher: &'a Launcher,

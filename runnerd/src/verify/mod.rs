@@ -11,7 +11,7 @@ mod target;
 
 pub use bisect_points::list_bisect_points;
 pub use branch_audit::{VerifyError, plan_audit, verify_branch};
-pub use guard_rerun::{GuardRerunner, clear_copies, copies_dir, list_guard_commands};
+pub use guard_rerun::{GuardRerunner, list_guard_commands};
 pub use revision_filter::RevisionFilter;
 pub use signers::{AllowedSigners, check_review_signatures, check_signatures};
 pub use target::{VerifyTarget, list_run_tips, resolve_target};

@@ -93,7 +93,7 @@ impl Repository {
             Some([format!("{:o} {blob}\t", mode.value()).as_bytes(), difference.path.as_slice(), b"\0"].concat())
         };
         let lines: Vec<u8> = differing.iter().filter_map(line).flatten().collect();
-        let folder = tempfile::tempdir().map_err(GitError::io("making a folder in", &std::env::temp_dir()))?;
+        let folder = tempfile::tempdir().map_err(GitError::io("making a folder in", &tempfile::env::temp_dir()))?;
         let index = folder.path().join("index");
         let git = |name| GitCommand::new(self, name).env("GIT_INDEX_FILE", &index);
         git("update-index").args(["-z", "--index-info"]).input(lines).run()?;

@@ -34,7 +34,7 @@ impl Repository {
         &self,
         entries: impl IntoIterator<Item = &'e CommitEntry>,
     ) -> Result<CheckoutDir, GitError> {
-        let folder = tempfile::tempdir().map_err(GitError::io("making a directory in", &std::env::temp_dir()))?;
+        let folder = tempfile::tempdir().map_err(GitError::io("making a directory in", &tempfile::env::temp_dir()))?;
         let work = folder.path().join("work");
         let path = folder.path().join("index");
         fs::create_dir(&work).map_err(GitError::io("making", &work))?;

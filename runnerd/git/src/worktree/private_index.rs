@@ -43,7 +43,7 @@ impl<'a> PrivateIndex<'a> {
     /// compares times by the second.
     pub(crate) fn create(repo: &'a gix::Repository, mut tracked: TrackedFiles<'a>) -> Result<Self, GitError> {
         IndexPreload::run(repo, tracked.repository, &mut tracked.state);
-        let folder = tempfile::tempdir().map_err(GitError::io("making a directory in", &std::env::temp_dir()))?;
+        let folder = tempfile::tempdir().map_err(GitError::io("making a directory in", &tempfile::env::temp_dir()))?;
         let mut state = tracked.state_for_git();
         let unread = state.entries().iter().filter(|entry| entry.stat == UNKNOWN_STAT).count();
         let flush = tracked.repository.flush_before_reading(unread)?;
