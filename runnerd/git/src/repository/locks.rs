@@ -43,13 +43,17 @@ impl Repository {
                 cleared.push(lock);
             }
         }
-        for file in self.find_temporary_files(others) {
-            // A file being written is in no one's way.
-            if !self.may_be_in_use(&file) {
-                remove_path(&file)?;
-                cleared.push(file);
-            }
-        }
+        cleared.extend(self.clear_temporary_files(others)?);
+        Ok(cleared)
+    }
+
+    /// Removes the temporary files that killed processes have left in git's own folder and in `others`, and returns the
+    /// paths.
+    pub(crate) fn clear_temporary_files(&self, others: &[PathBuf]) -> Result<Vec<PathBuf>, GitError> {
+        let mut cleared = self.find_temporary_files(others);
+        // A file being written is in no one's way.
+        cleared.retain(|file| !self.may_be_in_use(file));
+        cleared.iter().try_for_each(|file| remove_path(file))?;
         Ok(cleared)
     }
 

@@ -34,8 +34,10 @@ pub(crate) fn write_excluded_paths(repository: &Repository, hidden: &BTreeSet<BS
 }
 
 impl Repository {
-    /// Hides these folders of the runner in every work tree, also on branches without the runner's own ignore rules.
+    /// Hides these folders of the runner in every work tree, also on branches without the runner's own ignore rules, and
+    /// removes what an earlier attempt left that was killed.
     pub fn exclude_folders(&self, folders: &[&str]) -> Result<(), GitError> {
+        self.clear_temporary_files(&[])?;
         write_block(self, FOLDERS_OWNER, &folders.iter().map(|folder| BString::from(*folder)).collect())
     }
 
