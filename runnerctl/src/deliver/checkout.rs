@@ -202,28 +202,34 @@ impl GitCheckout {
         let name = format!("refs/heads/{branch}");
         let lease = format!("--force-with-lease={name}:{}", expected.unwrap_or_default());
         let refspec = format!("{tip}:{name}");
-        let options =
-            ["push", "--quiet", "--no-follow-tags", "--recurse-submodules=check", &lease, &remote.name, &refspec];
-        let output = self.run_git(&options).await?;
+        // git pushes no single branch to a remote that `git clone --mirror` or `git remote add --mirror` made.
+        let key = format!("remote.{}.mirror", remote.name);
+        let single = format!("{key}=false");
+        let options = ["push", "--quiet", "--no-follow-tags", "--recurse-submodules=check"];
+        let args = ["-c", &single].into_iter().chain(options).chain([&lease, remote.name.as_str(), &refspec]);
+        let output = self.run_git(&args.collect::<Vec<_>>()).await?;
         if output.status.success() {
             return Ok(());
         }
         let failure = output.to_failure("git", &format!("pushing {branch} to {}", remote.name));
-        Err(failure.hint(push_hint(&output.stderr, &remote.name, branch)))
+        let is_mirror = self.run_git(&["config", "--type=bool", "--get", &key]).await?.stdout.trim() == "true";
+        let own_settings: &[&str] = if is_mirror { &["-c", &single] } else { &[] };
+        let words = [&["git"], own_settings, &["push", &remote.name, branch]].concat();
+        Err(failure.hint(push_hint(&output.stderr, &join_args(words))))
     }
 }
 
 /// Suggests what to do after a rejected push.
-fn push_hint(stderr: &str, remote: &str, branch: &str) -> String {
+fn push_hint(stderr: &str, by_hand: &str) -> String {
     let mentions = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
     if mentions(&["stale info", "fetch first", "non-fast-forward"]) {
         return "someone else has pushed to it since; run the command again, which merges that first".to_owned();
     }
     if mentions(&["Authentication failed", "could not read Username", "Permission denied", "terminal prompts disabled"])
     {
-        return format!("log in, and try it by hand:\ngit push {remote} {branch}");
+        return format!("log in, and try it by hand:\n{by_hand}");
     }
-    format!("git push {remote} {branch}")
+    by_hand.to_owned()
 }
 
 /// Returns patterns of refs that git cannot store together with the given one.
@@ -279,7 +285,7 @@ mod tests {
 
     #[test]
     fn what_helps_depends_on_why_the_push_was_refused() {
-        let help = |complaint: &str| push_hint(complaint, "origin", "deliver/r");
+        let help = |complaint: &str| push_hint(complaint, "git push origin deliver/r");
         assert!(help(" ! [rejected] deliver/r (stale info)").contains("merges that first"));
         assert!(help("fatal: Authentication failed for 'https://…'").starts_with("log in"));
         assert_eq!(help("remote: GH006: Protected branch"), "git push origin deliver/r");

@@ -87,6 +87,15 @@ fn the_same_command_again_pushes_what_is_new_and_keeps_what_people_wrote() {
 }
 
 #[test]
+fn a_branch_is_pushed_to_a_mirror_remote_alone() {
+    let stage = DeliveryStage::new();
+    stage.run_git(&["config", "remote.origin.mirror", "true"]);
+    stage.deliver(&[]);
+    assert_eq!(stage.remote_tip(), stage.local_tip());
+    assert_eq!(stage.run_git_in("remote.git", &["for-each-ref", "--format=%(refname)"]).lines().count(), 2);
+}
+
+#[test]
 fn what_has_landed_is_said_and_nothing_is_pushed() {
     let stage = DeliveryStage::with_replies(describe_reply(), land_reply("already_landed"));
     stage.run_git(&["branch", "-f", "deliver/port", "main"]);
