@@ -1,5 +1,6 @@
 //! Runs a program of the user's with their environment, never through a shell; its output is limited in size.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::future::pending;
@@ -164,13 +165,22 @@ pub(crate) async fn run_program(call: ProgramCall<'_>) -> Result<CommandOutput, 
 async fn report_wait(argv: &[OsString]) -> Infallible {
     if argv.first().is_some_and(|program| program == "git") {
         sleep(REPORT_DELAY).await;
-        let command: Vec<_> = argv.iter().take(2).map(|word| word.to_string_lossy()).collect();
-        let command = command.join(" ");
+        let command = git_subcommand(argv);
         let secs = REPORT_DELAY.as_secs();
         // Nothing depends on it.
-        let _ = writeln!(io::stderr(), "{command} has given no answer for {secs} s; Ctrl-C ends it");
+        let _ = writeln!(io::stderr(), "git {command} has given no answer for {secs} s; Ctrl-C ends it");
     }
     pending().await
+}
+
+/// Returns the name of a git command, such as `fetch`, without the settings before it.
+fn git_subcommand(argv: &[OsString]) -> Cow<'_, str> {
+    let mut words = argv.iter().skip(1);
+    let mut word = words.next();
+    while word.is_some_and(|word| word == "-c") {
+        word = words.nth(1);
+    }
+    word.map_or(Cow::Borrowed("command"), |word| word.to_string_lossy())
 }
 
 /// A running program. On drop it is asked to end, so that it can end its own children, as git does with the `ssh` of a
