@@ -433,6 +433,11 @@ fn format_commands(config: &RepoConfig) -> String {
         let words: Vec<String> = argv.iter().map(|word| format!("{word:?}")).collect();
         let _ = write!(text, "\n  {label}: {}", words.join(" "));
     }
+    let executors = config.executor.by_section().map(|(_, executor)| executor);
+    let inherited: BTreeSet<&String> = executors.iter().flat_map(|executor| executor.inherit.items()).collect();
+    for item in inherited {
+        let _ = write!(text, "\n  of your own set-up of the agent: {item:?}");
+    }
     text
 }
 

@@ -104,7 +104,7 @@ fn guards_are_run_again_in_a_folder_that_is_gone_afterwards() {
     assert_eq!((found[0].iter, found[0].found.as_str()), (Some(1), "exit=1"));
     let text = std::fs::read_to_string(&seen).expect("the guard has run");
     assert!(text.contains("file1") && !text.contains(&play.repo.path().display().to_string()), "{text}");
-    let left = std::fs::read_dir(play.home.state().join("verify")).expect("the daemon made it").count();
+    let left = std::fs::read_dir(play.home.state().join("tmp")).expect("the daemon made it").count();
     assert_eq!(left, 0, "nothing is left behind");
     assert_eq!(play.repo.git(&["worktree", "list"]).lines().count(), 1);
     play.repo.assert_sound();
@@ -130,14 +130,15 @@ fn a_guard_that_is_run_again_ends_with_who_waits_for_it() {
     gate.wait_reached();
     kill(Pid::from_raw(client.id().cast_signed()), Signal::SIGINT).expect("the client is there");
     assert!(!client.wait().expect("it ends").success());
-    let folder = play.home.state().join("verify");
+    let folder = play.home.state().join("tmp");
     let deadline = Instant::now() + PATIENCE;
     while std::fs::read_dir(&folder).expect("the daemon made it").next().is_some() {
         assert!(Instant::now() < deadline, "the guard is still running");
         thread::sleep(Duration::from_millis(5));
     }
     play.home.ctl_in(&play.repo, &["verify"]).exits(0);
-    std::fs::create_dir(folder.join("of-a-killed-daemon")).expect("it can be made");
+    let dead = folder.join("of-a-killed-daemon");
+    std::fs::create_dir(&dead).expect("it can be made");
     play.stop_and_restart();
-    assert!(!folder.exists(), "the next daemon clears it away");
+    assert!(!dead.exists(), "the next daemon clears it away");
 }

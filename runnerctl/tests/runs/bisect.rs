@@ -66,7 +66,7 @@ fn the_leaf_is_found_whose_commit_broke_a_command() {
     let missing = bisect(&play, &["no-such-program"]);
     assert!(missing.exits(1).stderr.contains("the command cannot be started"), "{}", missing.stderr);
     assert_eq!(before, (play.repo.git(&["status", "--porcelain"]), play.repo.git(&["for-each-ref"])));
-    assert_eq!(fs::read_dir(play.home.state().join("verify")).expect("the daemon made it").count(), 0);
+    assert_eq!(fs::read_dir(play.home.state().join("tmp")).expect("the daemon made it").count(), 0);
     play.repo.assert_sound();
 }
 
@@ -87,7 +87,7 @@ fn a_try_ends_with_who_waits_for_it() {
     waits(&|| started.exists());
     kill(Pid::from_raw(client.id().cast_signed()), Signal::SIGINT).expect("the client is there");
     assert!(!client.wait().expect("it ends").success());
-    let folder = play.home.state().join("verify");
+    let folder = play.home.state().join("tmp");
     waits(&|| fs::read_dir(&folder).expect("the daemon made it").next().is_none());
     play.home.assert_no_survivors();
     assert_eq!(play.repo.git(&["status", "--porcelain"]), "");

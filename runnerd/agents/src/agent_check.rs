@@ -16,6 +16,7 @@ use super::AgentUnavailable;
 use super::backend::AgentBackend;
 use super::backends;
 use super::environment::session_environment;
+use super::inherited;
 use super::version_probe::{self, VersionProbe, VersionResult};
 
 /// Time limit for a program to report its version while a caller waits.
@@ -41,7 +42,10 @@ pub fn list_executors(config: &RepoConfig) -> Vec<(&'static str, Executor)> {
         let fallbacks = executor.fallback.iter().map(|kind| executor.for_fallback(*kind));
         for executor in std::iter::once(executor.clone()).chain(fallbacks) {
             let is_known = |(_, known): &(_, Executor)| {
-                known.kind == executor.kind && known.wrapper == executor.wrapper && known.command == executor.command
+                known.kind == executor.kind
+                    && known.wrapper == executor.wrapper
+                    && known.command == executor.command
+                    && known.inherit == executor.inherit
             };
             if !all.iter().any(is_known) {
                 all.push((section, executor));
@@ -168,5 +172,11 @@ pub(super) fn run_preflight(
     executor: &Executor,
     env: &[(OsString, OsString)],
 ) -> Result<(), AgentUnavailable> {
-    if executor.wrapper.is_empty() { block_in_place(|| backend.preflight(executor, env)) } else { Ok(()) }
+    if !executor.wrapper.is_empty() {
+        return Ok(());
+    }
+    block_in_place(|| {
+        backend.preflight(executor, env)?;
+        inherited::find_servers(backend, executor, env).map(drop)
+    })
 }

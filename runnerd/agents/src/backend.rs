@@ -10,9 +10,11 @@ use protocol::event::Activity;
 use runner_config::Executor;
 use runner_core::files::answer::AnswerForm;
 use runner_process::StopPolicy;
+use serde_json::{Map, Value};
 
 use super::agent_unavailable::AgentUnavailable;
 use super::evidence::EndEvidence;
+use super::inherited::ServerFile;
 
 /// One kind of agent program.
 pub(super) trait AgentBackend: Sync {
@@ -31,6 +33,11 @@ pub(super) trait AgentBackend: Sync {
 
     /// Whether the program has a login, or needs none; `None` if that cannot be determined.
     fn has_login(&self, _executor: &Executor, _env: &[(OsString, OsString)]) -> Option<bool> {
+        None
+    }
+
+    /// Returns the file with the person's MCP servers.
+    fn server_file(&self, _env: &[(OsString, OsString)]) -> Option<ServerFile> {
         None
     }
 
@@ -79,6 +86,8 @@ pub(super) struct LaunchRequest<'a> {
     pub(super) record: &'a Path,
     /// The session's own home, empty; `None` behind a wrapper, which provides its own environment.
     pub(super) home: Option<&'a Path>,
+    /// The MCP servers that it takes from the person's set-up, in the form of its program.
+    pub(super) servers: &'a Map<String, Value>,
     /// The file that `$RUNNER_OUTPUT` names.
     pub(super) output: &'a Path,
 }

@@ -10,7 +10,7 @@ mod reader;
 mod usage;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::unistd::geteuid;
 use protocol::answer::{AgentAnswer, ReviewAnswer};
@@ -18,25 +18,24 @@ use runner_config::{Executor, Sandbox};
 use runner_core::files::answer::AnswerForm;
 use runner_core::tree::schema;
 use runner_process::StopPolicy;
+use serde_json::json;
 
 use self::reader::ClaudeReader;
 use super::agent_unavailable::AgentUnavailable;
 use super::backend::{AgentBackend, AgentInfo, LaunchPlan, LaunchRequest, OutputReader};
 use super::environment::env_value;
+use super::inherited::ServerFile;
 use super::session_home;
 
 /// Arguments common to all sessions.
-const FIXED_ARGS: [&str; 9] = [
+const FIXED_ARGS: [&str; 6] = [
     "-p",
     "--output-format",
     "stream-json",
     // Without it only the last line is printed.
     "--verbose",
     "--no-session-persistence",
-    "--setting-sources",
-    "",
     "--strict-mcp-config",
-    "--disable-slash-commands",
 ];
 
 /// Allows only the model's traffic; no update during a session, no work after the answer, nothing carried over from one
@@ -131,17 +130,24 @@ impl AgentBackend for ClaudeBackend {
 
     fn plan_launch(&self, order: &LaunchRequest<'_>) -> LaunchPlan {
         let env = session_switches(order).into_iter().map(|(name, value)| (name.into(), value.into()));
-        // A login that is a file, or in a keychain, belongs to the person's folder.
+        // A login that is a file, or in a keychain, belongs to the person's folder, as settings and skills do.
         let has_token = order.env.iter().any(|(name, _)| TOKEN_VARIABLES.iter().any(|token| name == token));
-        let home = order.home.filter(|_| has_token).map(|home| (HOME_VARIABLE.into(), home.into()));
+        let has_own = has_token && !reads_person_dir(order.executor);
+        let home = order.home.filter(|_| has_own).map(|home| (HOME_VARIABLE.into(), home.into()));
+        let servers = json!({ "mcpServers": order.servers }).to_string().into_bytes();
         LaunchPlan {
             argv: claude_argv(order),
             env: env.chain(home).collect(),
-            files: Vec::new(),
+            files: server_config(order).map(|path| (path, servers)).into_iter().collect(),
             links: Vec::new(),
             is_structured: true,
             stop_policy: StopPolicy::Interrupt,
         }
+    }
+
+    fn server_file(&self, env: &[(OsString, OsString)]) -> Option<ServerFile> {
+        let folder = session_home::person_dir(env, HOME_VARIABLE, "")?;
+        Some(ServerFile::json(folder.join(".claude.json"), "mcpServers"))
     }
 
     fn output_reader(&self, order: &LaunchRequest<'_>) -> Box<dyn OutputReader> {
@@ -157,6 +163,12 @@ fn claude_argv(order: &LaunchRequest<'_>) -> Vec<OsString> {
     let executor = order.executor;
     let mut words = vec!["claude".to_owned()];
     words.extend(FIXED_ARGS.map(str::to_owned));
+    let sources = if reads_person_dir(executor) { "user" } else { "" };
+    words.extend(["--setting-sources", sources].map(str::to_owned));
+    if !executor.inherit.has_skills() {
+        words.push("--disable-slash-commands".to_owned());
+    }
+    words.extend(server_config(order).iter().flat_map(|path| ["--mcp-config".to_owned(), path.display().to_string()]));
     words.extend(["--json-schema".to_owned(), answer_schema(order.form)]);
     words.extend(executor.model.iter().flat_map(|model| ["--model".to_owned(), model.clone()]));
     words.extend(executor.effort.iter().flat_map(|effort| ["--effort".to_owned(), effort.to_string()]));
@@ -168,6 +180,16 @@ fn claude_argv(order: &LaunchRequest<'_>) -> Vec<OsString> {
     }
     words.extend(executor.extra_args.iter().cloned());
     words.into_iter().map(OsString::from).collect()
+}
+
+/// Whether the program reads the person's folder: it finds skills only where it reads settings.
+fn reads_person_dir(executor: &Executor) -> bool {
+    executor.inherit.has_settings() || executor.inherit.has_skills()
+}
+
+/// Returns the path of the file with the session's MCP servers, if it has any.
+fn server_config(order: &LaunchRequest<'_>) -> Option<PathBuf> {
+    order.home.filter(|_| !order.servers.is_empty()).map(|home| home.join("servers.json"))
 }
 
 /// Returns the schema of an answer without `$schema`: the program refuses a schema whose draft is named by its URL.
@@ -194,7 +216,8 @@ fn permission_args(executor: &Executor) -> impl Iterator<Item = &'static str> {
 fn allowed_tools(executor: &Executor) -> String {
     let tools = if executor.sandbox == Sandbox::ReadOnly { READ_TOOLS } else { WRITE_TOOLS };
     let browsing = if executor.network || executor.sandbox == Sandbox::DangerFullAccess { BROWSE_TOOLS } else { "" };
-    format!("{tools}{browsing}")
+    let skills = if executor.inherit.has_skills() { ",Skill" } else { "" };
+    format!("{tools}{browsing}{skills}")
 }
 
 /// Whether only the program's own sandbox can enforce the setting.

@@ -14,10 +14,12 @@ use std::path::{Path, PathBuf};
 use runner_config::{Executor, Sandbox};
 use runner_core::files::answer::AnswerForm;
 use runner_process::StopPolicy;
+use serde_json::json;
 
 use self::reader::{CodexPaths, CodexReader};
 use super::agent_unavailable::AgentUnavailable;
 use super::backend::{AgentBackend, AgentInfo, LaunchPlan, LaunchRequest, OutputReader};
+use super::inherited::ServerFile;
 use super::session_home;
 
 /// The schema of an answer, in the part of JSON Schema that the service enforces strictly.
@@ -28,28 +30,23 @@ const REVIEW_SCHEMA: &str = include_str!("codex/review.schema.json");
 const HOME_VARIABLE: &str = "CODEX_HOME";
 /// The file of the login in that folder. The program replaces it where a link leads.
 const LOGIN_FILE: &str = "auth.json";
+/// The file of the settings in that folder.
+const SETTINGS_FILE: &str = "config.toml";
+/// The folder of the skills in that folder.
+const SKILLS_DIR: &str = "skills";
 
 /// Arguments common to all sessions.
-const FIXED_ARGS: [&str; 8] = [
-    "exec",
-    "--json",
-    "--color",
-    "never",
-    "--strict-config",
-    "--skip-git-repo-check",
-    "--ignore-user-config",
-    "--ignore-rules",
-];
+const FIXED_ARGS: [&str; 7] =
+    ["exec", "--json", "--color", "never", "--strict-config", "--skip-git-repo-check", "--ignore-rules"];
 
 /// No telemetry, no network but the model's, no keys for the commands that are run, no instructions and no skills.
-const FIXED_SETTINGS: [&str; 8] = [
+const FIXED_SETTINGS: [&str; 7] = [
     "analytics.enabled=false",
     "feedback.enabled=false",
     "check_for_update_on_startup=false",
     "web_search=\"disabled\"",
     "project_doc_max_bytes=0",
     "skills.bundled.enabled=false",
-    "skills.include_instructions=false",
     "shell_environment_policy.ignore_default_excludes=false",
 ];
 
@@ -85,17 +82,32 @@ impl AgentBackend for CodexBackend {
 
     fn plan_launch(&self, order: &LaunchRequest<'_>) -> LaunchPlan {
         let files = CodexFiles::in_record(order);
+        let inherit = &order.executor.inherit;
+        let mut linked = vec![LOGIN_FILE];
+        linked.extend(inherit.has_settings().then_some(SETTINGS_FILE));
+        linked.extend(inherit.has_skills().then_some(SKILLS_DIR));
+        let argv = codex_argv(order, &files);
+        let mut written = vec![(files.schema, answer_schema(order.form).into())];
+        if let Some(home) = order.home.filter(|_| has_own_settings(order)) {
+            let servers = toml::to_string(&json!({ "mcp_servers": order.servers }));
+            written.push((home.join(SETTINGS_FILE), servers.expect("BUG: TOML that was read is no TOML").into_bytes()));
+        }
         LaunchPlan {
-            argv: codex_argv(order, &files),
+            argv,
             env: order.home.map(|home| (HOME_VARIABLE.into(), home.into())).into_iter().collect(),
-            files: vec![(files.schema, answer_schema(order.form).into())],
+            files: written,
             links: order
                 .home
                 .zip(codex_home(order.env))
-                .map_or_else(Vec::new, |(own, person)| session_home::link_files(&person, own, &[LOGIN_FILE])),
+                .map_or_else(Vec::new, |(own, person)| session_home::link_files(&person, own, &linked)),
             is_structured: true,
             stop_policy: StopPolicy::Interrupt,
         }
+    }
+
+    fn server_file(&self, env: &[(OsString, OsString)]) -> Option<ServerFile> {
+        let path = codex_home(env)?.join(SETTINGS_FILE);
+        Some(ServerFile { path, key: "mcp_servers", parse: |text| toml::from_str(text).ok() })
     }
 
     fn output_reader(&self, order: &LaunchRequest<'_>) -> Box<dyn OutputReader> {
@@ -137,7 +149,12 @@ fn codex_home(env: &[(OsString, OsString)]) -> Option<PathBuf> {
 fn codex_argv(order: &LaunchRequest<'_>, files: &CodexFiles) -> Vec<OsString> {
     let mut argv: Vec<OsString> = vec![INFO.program.into()];
     argv.extend(FIXED_ARGS.map(OsString::from));
+    let inherit = &order.executor.inherit;
+    if !inherit.has_settings() && !has_own_settings(order) {
+        argv.push("--ignore-user-config".into());
+    }
     argv.extend(FIXED_SETTINGS.iter().flat_map(|setting| ["-c", setting]).map(OsString::from));
+    argv.extend(["-c".into(), format!("skills.include_instructions={}", inherit.has_skills()).into()]);
     argv.extend(DISABLED_FEATURES.iter().flat_map(|feature| ["--disable", feature]).map(OsString::from));
     let option = |name: &str, value: &OsStr| [OsString::from(name), value.to_owned()];
     argv.extend(option("-C", order.folder.as_os_str()));
@@ -150,6 +167,11 @@ fn codex_argv(order: &LaunchRequest<'_>, files: &CodexFiles) -> Vec<OsString> {
     argv.extend(order.executor.extra_args.iter().map(OsString::from));
     argv.push("-".into());
     argv
+}
+
+/// Whether the session's home has settings of the runner: the servers that the session is given.
+fn has_own_settings(order: &LaunchRequest<'_>) -> bool {
+    !order.servers.is_empty() && !order.executor.inherit.has_settings()
 }
 
 /// Git's folder is read-only in its sandbox unless it is named, and the agent must be able to commit.

@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 use runner_config::{Executor, Sandbox};
 use runner_core::files::answer::AnswerForm;
 use runner_process::StopPolicy;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use self::reader::GeminiReader;
 use super::agent_unavailable::AgentUnavailable;
 use super::backend::{AgentBackend, AgentInfo, LaunchPlan, LaunchRequest, OutputReader};
 use super::environment::env_value;
+use super::inherited::{self, ServerFile};
 use super::regular_file;
 use super::session_home;
 
@@ -38,6 +39,8 @@ const MAX_SETTINGS: u64 = 1 << 20;
 
 /// Name of its settings in that folder.
 const SETTINGS: &str = "settings.json";
+/// The folder of the skills in that folder.
+const SKILLS_DIR: &str = "skills";
 /// Variable that names the folder in which its own folder is.
 const HOME_VARIABLE: &str = "GEMINI_CLI_HOME";
 
@@ -74,7 +77,11 @@ impl AgentBackend for GeminiBackend {
         Some(&INFO)
     }
 
-    fn preflight(&self, executor: &Executor, _env: &[(OsString, OsString)]) -> Result<(), AgentUnavailable> {
+    fn preflight(&self, executor: &Executor, env: &[(OsString, OsString)]) -> Result<(), AgentUnavailable> {
+        if executor.inherit.has_settings() {
+            let fix = "remove its comments, or take \"settings\" out of executor.inherit in .runner/state/config.toml";
+            person_settings(env).map_err(|what| AgentUnavailable::new(what, fix))?;
+        }
         if executor.network || executor.sandbox == Sandbox::DangerFullAccess {
             return Ok(());
         }
@@ -100,8 +107,18 @@ impl AgentBackend for GeminiBackend {
             let own = home.join(FOLDER);
             let person = session_home::person_dir(order.env, HOME_VARIABLE, "").map(|home| home.join(FOLDER));
             let auth = person.as_deref().and_then(login_method).or_else(|| key_method(order.env));
-            files.push((own.join(SETTINGS), session_settings(auth).to_string().into()));
-            links = person.map_or_else(Vec::new, |person| session_home::link_files(&person, &own, &LOGIN_FILES));
+            let inherit = &order.executor.inherit;
+            let mut linked = LOGIN_FILES.to_vec();
+            linked.extend(inherit.has_skills().then_some(SKILLS_DIR));
+            let mut settings = session_settings(order.executor, order.servers, auth);
+            if inherit.has_settings() {
+                let mut merged = person_settings(order.env).unwrap_or_default();
+                overlay(&mut merged, settings);
+                settings = merged;
+                linked.extend(["GEMINI.md", "commands", "extensions"]);
+            }
+            files.push((own.join(SETTINGS), settings.to_string().into()));
+            links = person.map_or_else(Vec::new, |person| session_home::link_files(&person, &own, &linked));
         }
         LaunchPlan {
             argv: gemini_argv(order.executor),
@@ -112,6 +129,11 @@ impl AgentBackend for GeminiBackend {
             // It reports nothing more when it is interrupted, and leaves its child processes running.
             stop_policy: StopPolicy::Terminate,
         }
+    }
+
+    fn server_file(&self, env: &[(OsString, OsString)]) -> Option<ServerFile> {
+        let folder = session_home::person_dir(env, HOME_VARIABLE, "")?.join(FOLDER);
+        Some(ServerFile::json(folder.join(SETTINGS), "mcpServers"))
     }
 
     fn output_reader(&self, order: &LaunchRequest<'_>) -> Box<dyn OutputReader> {
@@ -148,16 +170,40 @@ fn key_method(env: &[(OsString, OsString)]) -> Option<String> {
     (is_given("GEMINI_API_KEY") && !is_other).then(|| "gemini-api-key".to_owned())
 }
 
-/// Returns the settings: no hooks, servers, extensions and skills, no update, no statistics.
-fn session_settings(auth: Option<String>) -> Value {
+/// Returns the person's settings, which may be none.
+fn person_settings(env: &[(OsString, OsString)]) -> Result<Value, String> {
+    let file = GeminiBackend.server_file(env).filter(|file| file.path.exists());
+    file.map_or(Ok(json!({})), |file| inherited::read_setup(&file))
+}
+
+/// Replaces the values in `settings` that `ours` has too, key by key, and adds the others.
+fn overlay(settings: &mut Value, ours: Value) {
+    match (settings, ours) {
+        (Value::Object(settings), Value::Object(ours)) => {
+            for (key, value) in ours {
+                overlay(settings.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (settings, ours) => *settings = ours,
+    }
+}
+
+/// Returns the settings: no update, no statistics, and none of the person's hooks, servers, extensions and skills but
+/// what is inherited.
+fn session_settings(executor: &Executor, servers: &Map<String, Value>, auth: Option<String>) -> Value {
+    let inherit = &executor.inherit;
+    let enabled = |is_enabled: bool| json!({ "enabled": is_enabled });
+    let settings = inherit.has_settings();
+    let skills = enabled(inherit.has_skills());
     json!({
-        "admin": {"extensions": {"enabled": false}, "mcp": {"enabled": false}, "skills": {"enabled": false}},
+        "admin": {"extensions": enabled(settings), "mcp": enabled(settings || !servers.is_empty()), "skills": skills},
         "advanced": {"ignoreLocalEnv": true},
         "general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false},
-        "hooksConfig": {"enabled": false},
+        "hooksConfig": enabled(settings),
+        "mcpServers": servers,
         "privacy": {"usageStatisticsEnabled": false},
         "security": {"auth": auth.map_or(json!({}), |method| json!({"selectedType": method}))},
-        "skills": {"enabled": false},
+        "skills": skills,
     })
 }
 

@@ -51,6 +51,7 @@ fn read_stream(name: &str, kind: ExecutorKind, stream: &[u8], piece: usize) -> (
         env: &[],
         record: nowhere,
         home: None,
+        servers: &serde_json::Map::new(),
         output: nowhere,
         form: AnswerForm::Answer,
     };

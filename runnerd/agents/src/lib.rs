@@ -17,6 +17,7 @@ mod evidence;
 mod gemini;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;
+mod inherited;
 mod line_splitter;
 mod opencode;
 mod output_router;

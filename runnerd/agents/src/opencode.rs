@@ -12,12 +12,13 @@ use std::path::PathBuf;
 use runner_config::{Executor, Sandbox};
 use runner_core::files::answer::AnswerForm;
 use runner_process::StopPolicy;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use self::reader::OpencodeReader;
 use super::agent_unavailable::AgentUnavailable;
 use super::backend::{AgentBackend, AgentInfo, LaunchPlan, LaunchRequest, OutputReader};
 use super::environment::env_value;
+use super::inherited::ServerFile;
 use super::regular_file;
 use super::session_home;
 
@@ -45,6 +46,9 @@ const CONFIG_VARIABLE: &str = "XDG_CONFIG_HOME";
 const DATA_VARIABLE: &str = "XDG_DATA_HOME";
 /// The file of the logins in its own folder: an object with one for each service.
 const LOGIN_FILE: &str = "auth.json";
+/// What its own folder has of settings, and of skills.
+const SETTINGS_FILES: [&str; 6] = ["AGENTS.md", "agent", "command", "config.json", "opencode.json", "opencode.jsonc"];
+const SKILLS_DIRS: [&str; 2] = ["skill", "skills"];
 /// Size limit in bytes of that file.
 const MAX_LOGINS: u64 = 1 << 20;
 
@@ -96,7 +100,8 @@ impl AgentBackend for OpencodeBackend {
 
     fn plan_launch(&self, order: &LaunchRequest<'_>) -> LaunchPlan {
         let switches = FIXED_SWITCHES.map(|name| (name.into(), "1".into()));
-        let settings = ("OPENCODE_CONFIG_CONTENT".into(), session_settings(order.executor).to_string().into());
+        let settings =
+            ("OPENCODE_CONFIG_CONTENT".into(), session_settings(order.executor, order.servers).to_string().into());
         let mut env: Vec<(OsString, OsString)> = switches.into_iter().chain([settings]).collect();
         let mut files = Vec::new();
         let mut links = Vec::new();
@@ -110,7 +115,11 @@ impl AgentBackend for OpencodeBackend {
             files.push((own.join("node_modules/.keep"), Vec::new()));
             let person = session_home::person_dir(order.env, CONFIG_VARIABLE, ".config");
             // The commands of the session find the settings of other programs.
-            links = person.map_or_else(Vec::new, |person| session_home::link_others(&person, &config, INFO.program));
+            links = person.map_or_else(Vec::new, |person| {
+                let others = session_home::link_others(&person, &config, INFO.program);
+                let inherited = session_home::link_files(&person.join(INFO.program), &own, &inherited_files(order));
+                [others, inherited].concat()
+            });
         }
         LaunchPlan {
             argv: opencode_argv(order),
@@ -120,6 +129,11 @@ impl AgentBackend for OpencodeBackend {
             is_structured: true,
             stop_policy: StopPolicy::Terminate,
         }
+    }
+
+    fn server_file(&self, env: &[(OsString, OsString)]) -> Option<ServerFile> {
+        let folder = session_home::person_dir(env, CONFIG_VARIABLE, ".config")?.join(INFO.program);
+        Some(ServerFile::json(folder.join("opencode.json"), "mcp"))
     }
 
     fn output_reader(&self, order: &LaunchRequest<'_>) -> Box<dyn OutputReader> {
@@ -148,13 +162,22 @@ fn opencode_argv(order: &LaunchRequest<'_>) -> Vec<OsString> {
     words.map(OsString::from).into_iter().chain(folder).chain(model).chain(extra).collect()
 }
 
+/// Returns the names in its folder of settings that a session takes from the person.
+fn inherited_files(order: &LaunchRequest<'_>) -> Vec<&'static str> {
+    let inherit = &order.executor.inherit;
+    let settings: &[_] = if inherit.has_settings() { &SETTINGS_FILES } else { &[] };
+    let skills: &[_] = if inherit.has_skills() { &SKILLS_DIRS } else { &[] };
+    [settings, skills].concat()
+}
+
 /// Returns the settings. No one can be asked, and it has no sandbox: restrictions apply to its tools.
-fn session_settings(executor: &Executor) -> Value {
+fn session_settings(executor: &Executor, servers: &Map<String, Value>) -> Value {
     let allow = |is_allowed: bool| if is_allowed { "allow" } else { "deny" };
     let may_write = executor.sandbox != Sandbox::ReadOnly;
     let may_browse = executor.network || executor.sandbox == Sandbox::DangerFullAccess;
     json!({
         "autoupdate": false,
+        "mcp": servers,
         "share": "disabled",
         "snapshot": false,
         "permission": {

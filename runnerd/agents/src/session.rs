@@ -11,6 +11,7 @@ use runner_core::files::answer::{AnswerForm, SessionAnswer};
 use runner_core::text::redact::Secrets;
 use runner_core::verdict::{SessionEnd, SessionEndKind};
 use runner_process::{Launcher, LogFile, Mark, OutputPiece, ProgramSpec, SpawnError, TimeLimits};
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,7 @@ use super::agent_check::run_preflight;
 use super::backend::{AgentBackend, LaunchPlan, LaunchRequest};
 use super::backends;
 use super::end::{self, SessionLeftovers};
+use super::inherited;
 use super::output_router::OutputRouter;
 use super::session_home::{self, SessionDirs, TEMP_VARIABLE};
 use super::version_probe::{self, VersionProbe, VersionResult};
@@ -107,8 +109,15 @@ async fn run_backend<A: SessionAnswer + Clone>(
         (Err(how), _) => return Ok(SessionEnd { how, ..blank.clone() }),
     };
     session.budget = session.budget.saturating_sub(probe_time);
-    let blank = SessionEnd { agent: format!("{}{version}", blank.agent), ..blank.clone() };
-    let order = session.launch_request(A::FORM, created.as_ref().map(|_| dirs.home()));
+    let inherited: String = session.executor.inherit.items().iter().flat_map(|item| [" +", item]).collect();
+    let blank = SessionEnd { agent: format!("{}{version}{inherited}", blank.agent), ..blank.clone() };
+    let servers = match block_in_place(|| inherited::find_servers(backend, session.executor, &session.env)) {
+        Ok(servers) => servers,
+        Err(error) => {
+            return Ok(SessionEnd { how: SessionEndKind::Misconfigured { what: error.to_string() }, ..blank });
+        }
+    };
+    let order = session.launch_request(A::FORM, created.as_ref().map(|_| dirs.home()), &servers);
     let launch = backend.plan_launch(&order);
     let reader = backend.output_reader(&order);
     block_in_place(|| session_home::write_files(&launch))?;
@@ -166,7 +175,12 @@ async fn check_fitness<A>(
 }
 
 impl AgentSession<'_> {
-    fn launch_request<'a>(&'a self, form: AnswerForm, home: Option<&'a Path>) -> LaunchRequest<'a> {
+    fn launch_request<'a>(
+        &'a self,
+        form: AnswerForm,
+        home: Option<&'a Path>,
+        servers: &'a Map<String, Value>,
+    ) -> LaunchRequest<'a> {
         LaunchRequest {
             executor: self.executor,
             form,
@@ -175,6 +189,7 @@ impl AgentSession<'_> {
             env: &self.env,
             record: &self.record,
             home,
+            servers,
             output: &self.output,
         }
     }

@@ -162,6 +162,7 @@ mod tests {
             env: &env,
             record: folder,
             home: Some(own),
+            servers: &serde_json::Map::new(),
             output: folder,
         };
         let backend = backend_for(kind);

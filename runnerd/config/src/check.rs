@@ -7,6 +7,7 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 use super::error::ConfigProblem;
+use super::executor::Inherited;
 use super::keys::{self, ConfigSection, KeyDefault, KeyDefinition, ValueKind};
 use super::repository::is_instruction_path;
 
@@ -142,6 +143,7 @@ fn value_fits(kind: ValueKind, value: &DeValue<'_>) -> bool {
             None => !required,
         }),
         ValueKind::Arguments => read_texts(value).is_some(),
+        ValueKind::Inherited => read_texts(value).is_some_and(|list| list.iter().all(|item| Inherited::is_item(item))),
         ValueKind::RootPages => {
             read_texts(value).is_some_and(|list| list.iter().all(|name| is_instruction_path(name.as_bytes())))
         }

@@ -36,7 +36,10 @@ impl RepoConfig {
             [
                 (format!("{section}.sandbox"), executor.sandbox.to_string()),
                 (format!("{section}.network"), executor.network.to_string()),
+                (format!("{section}.inherit"), executor.inherit.items().join(" ")),
             ]
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty())
         });
         let env = [("env.agent", &self.env.agent), ("env.guard", &self.env.guard)];
         let env = env.into_iter().filter(|(_, names)| !names.as_slice().is_empty());

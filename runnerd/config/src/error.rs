@@ -149,6 +149,12 @@ pub enum ConfigProblem {
         /// The kind of agent.
         kind: &'static str,
     },
+    /// A wrapper decides which home the program sees.
+    #[error("`{key}` has no effect with `wrapper`, which decides which home the program has")]
+    NotWithWrapper {
+        /// The dotted key.
+        key: String,
+    },
     /// The values pass their checks but do not fit the types: the table of keys is out of step.
     #[error("unusable configuration: {0}")]
     TypeMismatch(String),
@@ -158,7 +164,10 @@ impl ConfigProblem {
     /// Returns the dotted key at fault, if the fault concerns a single key.
     pub fn key(&self) -> Option<&str> {
         match self {
-            Self::Invalid { key, .. } | Self::Requires { key, .. } | Self::NotForKind { key, .. } => Some(key),
+            Self::Invalid { key, .. }
+            | Self::Requires { key, .. }
+            | Self::NotForKind { key, .. }
+            | Self::NotWithWrapper { key } => Some(key),
             Self::NotASection(key) | Self::Missing(key) => Some(key),
             Self::Syntax(_)
             | Self::NotUtf8

@@ -66,6 +66,49 @@ choices! {
     }
 }
 
+/// What a session takes from the set-up that the person has for its program; nothing by default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Inherited(Vec<String>);
+
+impl Inherited {
+    const SETTINGS: &str = "settings";
+    const SKILLS: &str = "skills";
+    const SERVER: &str = "mcp:";
+
+    /// Whether a configuration may name this: settings, skills, or a server of the Model Context Protocol.
+    pub(super) fn is_item(word: &str) -> bool {
+        let is_name_char = |char: char| char.is_ascii_alphanumeric() || "-_".contains(char);
+        let is_name = |name: &str| !name.is_empty() && name.len() <= 64 && name.chars().all(is_name_char);
+        [Self::SETTINGS, Self::SKILLS].contains(&word) || word.strip_prefix(Self::SERVER).is_some_and(is_name)
+    }
+
+    /// Whether the program reads the person's settings, and runs what they name.
+    pub fn has_settings(&self) -> bool {
+        self.0.iter().any(|item| item == Self::SETTINGS)
+    }
+
+    /// Whether the program finds the person's skills.
+    pub fn has_skills(&self) -> bool {
+        self.0.iter().any(|item| item == Self::SKILLS)
+    }
+
+    /// Returns the names of the servers that the program starts.
+    pub fn servers(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|item| item.strip_prefix(Self::SERVER))
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns everything as the configuration spells it.
+    pub fn items(&self) -> &[String] {
+        &self.0
+    }
+}
+
 /// How one kind of session is run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -78,6 +121,9 @@ pub struct Executor {
     pub model: Option<String>,
     /// How much the model is to think, if the agent is not to choose.
     pub effort: Option<Effort>,
+    /// What the session takes from the person's own set-up of the program.
+    #[serde(default)]
+    pub inherit: Inherited,
     /// Extra arguments for the agent.
     #[serde(default)]
     pub extra_args: Vec<String>,
@@ -102,8 +148,8 @@ impl Executor {
         std::iter::once(self.kind).chain(self.fallback.iter().copied()).collect()
     }
 
-    /// Returns the settings for running another kind instead: the model, its effort and extra arguments are specific to
-    /// one program and are not passed to another.
+    /// Returns the settings for running another kind instead: the model, its effort, extra arguments and what is
+    /// inherited are specific to one program and are not passed to another.
     #[must_use]
     pub fn for_fallback(&self, kind: ExecutorKind) -> Self {
         let mut executor = self.clone();
@@ -111,6 +157,7 @@ impl Executor {
             executor.kind = kind;
             executor.model = None;
             executor.effort = None;
+            executor.inherit = Inherited::default();
             executor.extra_args.clear();
         }
         executor
@@ -158,6 +205,7 @@ fn apply_overrides(common: &Table, changes: Option<Value>) -> Table {
     if changes.get("kind").is_some_and(|kind| common.get("kind") != Some(kind)) {
         table.remove("model");
         table.remove("effort");
+        table.remove("inherit");
         table.remove("extra_args");
     }
     table.extend(changes);

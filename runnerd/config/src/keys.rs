@@ -75,6 +75,8 @@ pub(super) enum ValueKind {
     Argv { required: bool },
     /// Arguments for a program that is configured elsewhere.
     Arguments,
+    /// Parts of a person's own set-up of an agent's program.
+    Inherited,
     /// Names of Markdown files in the root of the repository.
     RootPages,
     /// Names, or globs for names of this kind.
@@ -154,6 +156,7 @@ impl ValueKind {
                 "a program and its arguments as a list of strings, or an empty list".to_owned()
             }
             Self::Arguments => "a list of strings".to_owned(),
+            Self::Inherited => "a list of \"settings\", \"skills\" and \"mcp:NAME\"".to_owned(),
             Self::RootPages => "a list of names that end in .md, without directories".to_owned(),
             Self::Patterns(named) => named.expected().to_owned(),
         }

@@ -33,7 +33,7 @@ pub use edit::{
     list_settings, set, unset,
 };
 pub use error::{ConfigError, ConfigProblem, FaultPosition};
-pub use executor::{Effort, Executor, ExecutorKind, Executors, Sandbox};
+pub use executor::{Effort, Executor, ExecutorKind, Executors, Inherited, Sandbox};
 pub use guard_proposal::{GuardSuggestion, workflow_commands};
 pub use keys::is_scope_glob;
 pub use list_prices::{LIST_PRICES, ListPrices};

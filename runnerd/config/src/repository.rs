@@ -281,9 +281,13 @@ pub fn parse(text: &str, file: &Path) -> Result<RepoConfig, ConfigError> {
         let problem = |key| ConfigProblem::Requires { key, value, needed };
         return Err(error_in_section(source, section, name, problem));
     }
-    if let Some((section, kind)) = find_unusable_effort(&config.executor) {
+    if let Some((section, name, kind)) = find_key_for_other_kind(&config.executor) {
         let problem = |key| ConfigProblem::NotForKind { key, kind: kind.as_str() };
-        return Err(error_in_section(source, section, "effort", problem));
+        return Err(error_in_section(source, section, name, problem));
+    }
+    if let Some(section) = find_wrapped_inherit(&config.executor) {
+        let problem = |key| ConfigProblem::NotWithWrapper { key };
+        return Err(error_in_section(source, section, "inherit", problem));
     }
     Ok(config)
 }
@@ -312,11 +316,20 @@ fn find_missing_command(executors: &Executors) -> Option<(&'static str, &'static
     })
 }
 
-/// Finds a section that sets an effort which its agent cannot be told.
-fn find_unusable_effort(executors: &Executors) -> Option<(&'static str, ExecutorKind)> {
-    let is_unusable = |executor: &Executor| executor.effort.is_some() && !executor.kind.takes_effort();
-    let (section, executor) = executors.by_section().into_iter().find(|(_, executor)| is_unusable(executor))?;
-    Some((section, executor.kind))
+/// Finds a section that sets an effort, or something to inherit, for an agent without such a setting, and the key.
+fn find_key_for_other_kind(executors: &Executors) -> Option<(&'static str, &'static str, ExecutorKind)> {
+    executors.by_section().into_iter().find_map(|(section, Executor { kind, effort, inherit, .. })| {
+        let has_set_up = *kind != ExecutorKind::Command;
+        let keys =
+            [("effort", effort.is_some() && !kind.takes_effort()), ("inherit", !inherit.is_empty() && !has_set_up)];
+        keys.into_iter().find(|(_, is_unusable)| *is_unusable).map(|(key, _)| (section, key, *kind))
+    })
+}
+
+/// Finds a section that inherits behind a wrapper, where the program has the home that the wrapper shows.
+fn find_wrapped_inherit(executors: &Executors) -> Option<&'static str> {
+    let is_wrapped = |executor: &Executor| !executor.inherit.is_empty() && !executor.wrapper.is_empty();
+    executors.by_section().into_iter().find(|(_, executor)| is_wrapped(executor)).map(|(section, _)| section)
 }
 
 impl Default for RepoConfig {

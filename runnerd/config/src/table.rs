@@ -7,7 +7,7 @@ use super::executor::{Effort, ExecutorKind, Sandbox};
 use super::keys::KeyDefault::{Example, Required, Toml};
 use super::keys::SectionDisplay::{Entry, Full, Override};
 use super::keys::ValueKind::{
-    AbsolutePath, Arguments, Argv, Choice, Choices, Dollars, Flag, Name, Number, Patterns, RootPages, Text,
+    AbsolutePath, Arguments, Argv, Choice, Choices, Dollars, Flag, Inherited, Name, Number, Patterns, RootPages, Text,
 };
 use super::keys::{ConfigSection, GlobSubject, KeyDefinition, ValueKind};
 use super::value_enums::{
@@ -25,13 +25,13 @@ pub(super) const REPOSITORY: &[ConfigSection] = &[
     ConfigSection { path: "executor", doc: "The agent that works on the tasks.", keys: EXECUTOR, shown: Full },
     ConfigSection {
         path: "executor.plan",
-        doc: "Overrides for planning sessions: any key of [executor]. A different `kind` does not inherit `model`, `effort` and `extra_args`.",
+        doc: "Overrides for planning sessions: any key of [executor]. A different `kind` does not take over `model`, `effort`, `inherit` and `extra_args`.",
         keys: EXECUTOR,
         shown: Override(&["model = \"a-stronger-model\""]),
     },
     ConfigSection {
         path: "executor.review",
-        doc: "Overrides for the reviewer: any key of [executor]. A different `kind` does not inherit `model`, `effort` and `extra_args`.",
+        doc: "Overrides for the reviewer: any key of [executor]. A different `kind` does not take over `model`, `effort`, `inherit` and `extra_args`.",
         keys: EXECUTOR,
         shown: Override(&["kind = \"claude\""]),
     },
@@ -155,6 +155,12 @@ const EXECUTOR: &[KeyDefinition] = &[
         Choice(Effort::SPELLINGS),
         Example("\"high\""),
         "How much the model thinks, for codex and claude; if not set, the agent chooses.",
+    ),
+    KeyDefinition::new(
+        "inherit",
+        Inherited,
+        Toml("[]"),
+        "What a session takes from your own set-up of the agent's program: \"settings\", \"skills\" and \"mcp:NAME\", an MCP server by its name there. By default nothing.",
     ),
     KeyDefinition::new("extra_args", Arguments, Toml("[]"), "Extra arguments for the agent."),
     KeyDefinition::new(

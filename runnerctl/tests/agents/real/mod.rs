@@ -29,6 +29,7 @@ mod agent;
 mod answers;
 mod choice;
 mod hermetic;
+mod inherit;
 mod kills;
 mod quick_start;
 mod services;

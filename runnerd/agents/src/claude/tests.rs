@@ -318,6 +318,7 @@ fn launch_claude(section: &str, env: &[(&str, &str)]) -> (Vec<String>, Vec<(Stri
         env: &env,
         record: repo,
         home: None,
+        servers: &serde_json::Map::new(),
         output: repo,
     };
     let launch = ClaudeBackend.plan_launch(&order);

@@ -310,6 +310,7 @@ fn codex_arguments(settings: &str) -> Vec<String> {
         env: &[],
         record: Path::new("/record"),
         home: None,
+        servers: &serde_json::Map::new(),
         output: Path::new("/record/output.json"),
     };
     CodexBackend.plan_launch(&order).argv.into_iter().map(|word| word.into_string().unwrap()).collect()
@@ -424,6 +425,7 @@ fn home_is_the_sessions_own_with_a_link_to_the_login() {
         env: &env,
         record: repo,
         home: Some(Path::new("/own")),
+        servers: &serde_json::Map::new(),
         output: repo,
     };
     let launch = CodexBackend.plan_launch(&order);

@@ -197,7 +197,8 @@ fn of_the_persons_settings_the_login_method_alone_counts() {
     fs::write(&file, "// mine\n{\"security\": {\"auth\": {\"selectedType\" : \"oauth-personal\"}}, \"hooks\": {}}")
         .unwrap();
     assert_eq!(login_method(folder.path()).as_deref(), Some("oauth-personal"));
-    let settings = session_settings(login_method(folder.path()));
+    let executor = runner_config::parse("executor.kind = \"gemini\"", Path::new("c.toml")).unwrap().executor.work;
+    let settings = session_settings(&executor, &serde_json::Map::new(), login_method(folder.path()));
     assert_eq!(settings["security"]["auth"]["selectedType"], "oauth-personal");
     assert_eq!((&settings["hooksConfig"]["enabled"], settings.get("hooks")), (&json!(false), None));
     fs::remove_file(&file).unwrap();
@@ -222,6 +223,7 @@ fn login_is_a_link_to_the_persons_file() {
         env: &env,
         record: repo,
         home: Some(Path::new("/own")),
+        servers: &serde_json::Map::new(),
         output: repo,
     });
     assert_eq!(launch.links, [("/own/.gemini/oauth_creds.json".into(), login)]);

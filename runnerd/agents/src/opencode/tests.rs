@@ -105,8 +105,8 @@ fn service_that_is_out_ends_a_session_after_three_replies_in_a_row() {
 fn tools_are_allowed_by_the_sandbox_that_is_asked_for() {
     let of = |text: &str| {
         let text = format!("[executor]\nkind = \"opencode\"\n{text}\n");
-        session_settings(&runner_config::parse(&text, Path::new("config.toml")).unwrap().executor.work)["permission"]
-            .clone()
+        let config = runner_config::parse(&text, Path::new("config.toml")).unwrap();
+        session_settings(&config.executor.work, &serde_json::Map::new())["permission"].clone()
     };
     assert_eq!((&of("")["bash"], &of("")["webfetch"]), (&json!("allow"), &json!("allow")));
     let reading = of("sandbox = \"read-only\"\nnetwork = false");
@@ -142,6 +142,7 @@ fn its_settings_are_the_sessions_and_those_of_other_programs_are_found() {
         env: &env,
         record: repo,
         home: Some(Path::new("/home-of-the-session")),
+        servers: &serde_json::Map::new(),
         output: repo,
     };
     let launch = OpencodeBackend.plan_launch(&order);
