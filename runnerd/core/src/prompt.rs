@@ -178,7 +178,8 @@ pub fn build_prompt(input: &PromptInput<'_>) -> Prompt {
 
 /// The sections for a session that works, plans or repairs, and the notes among them.
 ///
-/// The sections that change least come first, so that two prompts of a run share the longest possible beginning.
+/// The sections that change least come first, so that two prompts of a run share the longest possible beginning:
+/// the role comes before the memory, to which nearly every session adds, and the built-in ones name no task.
 fn work_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<String>) {
     let rules = fixed_sections::rules_section(input);
     let answer = fixed_sections::answer_section(input);
@@ -193,11 +194,11 @@ fn work_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<St
         Some(answer),
         quoted_sections::goal_section(input),
         instructions_section(input.instructions),
+        Some(role),
         guardrails,
         assumptions,
         questions,
         quoted_sections::progress_section(input),
-        Some(role),
         scope,
         Some(node),
         checks,
