@@ -147,6 +147,7 @@ fn leafs_prompt(tree: &protocol::tree::TaskTree) -> String {
         mode_strict: false,
         goal_body: &"The whole is to be reached.\n".repeat(500),
         instructions: &[],
+        inherited: &[],
         scope: Scope::new(&RepoConfig::default()),
         run_state: &RunState::default(),
         feedback: &Feedback::default(),

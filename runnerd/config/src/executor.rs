@@ -2,6 +2,7 @@
 //!
 //! The argument lists of known agents are in their backends.
 
+use protocol::words::Role;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::time::Duration;
 use toml::{Table, Value};
@@ -180,6 +181,17 @@ impl Executors {
     /// Returns each executor with the section that describes it, the common one first.
     pub fn by_section(&self) -> [(&'static str, &Executor); 3] {
         [("executor", &self.work), ("executor.plan", &self.plan), ("executor.review", &self.review)]
+    }
+}
+
+impl Executors {
+    /// Returns the executor for sessions of a role.
+    pub fn for_role(&self, role: Role) -> &Executor {
+        match role {
+            Role::Planner => &self.plan,
+            Role::Reviewer => &self.review,
+            Role::Worker | Role::Repair | Role::Human => &self.work,
+        }
     }
 }
 

@@ -52,7 +52,7 @@ fn the_default_file_reads_well() {
     # [executor.plan]
     # model = "a-stronger-model"
 
-    # Overrides for the reviewer: any key of [executor]. A different `kind` does not inherit `model`, `effort` and `extra_args`.
+    # Overrides for the reviewer: any key of [executor]. A different `kind` does not take over `model`, `effort`, `inherit` and `extra_args`.
     # [executor.review]
     # kind = "claude"
 

@@ -61,6 +61,8 @@ pub struct PromptInput<'a> {
     pub instructions: &'a [InstructionFile],
     /// What the run may change.
     pub scope: Scope,
+    /// What the session takes from the person's set-up of the agent, as the configuration spells it.
+    pub inherited: &'a [String],
     /// The run's bookkeeping.
     pub run_state: &'a RunState,
     /// What is remembered from earlier sessions.
@@ -103,6 +105,7 @@ impl<'a> PromptInput<'a> {
             goal_body: state.goal.body(),
             instructions: &[],
             scope: Scope::new(&state.config),
+            inherited: state.config.executor.for_role(task.role).inherit.items(),
             run_state: &state.run_state,
             feedback: &state.feedback,
             notes: notes::unused_notes(state.text(layout::NOTES), &state.run_state.notes_used),
@@ -186,7 +189,9 @@ fn work_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<St
     let role = fixed_sections::role_section(input);
     let node = fixed_sections::node_section(input);
     let scope = fixed_sections::scope_section(input);
-    let (checks, room) = checks_section(input, [&rules, &answer, &role, &node].into_iter().chain(&scope));
+    let inherited = fixed_sections::inherited_section(input);
+    let fixed = [&rules, &answer, &role, &node].into_iter().chain(&scope).chain(&inherited);
+    let (checks, room) = checks_section(input, fixed);
     let (notes, shown) = fixed_sections::notes_section(input, LIST_LIMIT.min(room));
     let [guardrails, assumptions, questions] = quoted_sections::memory_sections(input);
     let sections = [
@@ -195,6 +200,7 @@ fn work_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<St
         quoted_sections::goal_section(input),
         instructions_section(input.instructions),
         Some(role),
+        inherited,
         guardrails,
         assumptions,
         questions,

@@ -361,7 +361,7 @@ fn command_line_is_pinned() {
     let (argv, env) = launch_claude("", &[]);
     let schema = value_after(&argv, "--json-schema").unwrap();
     let line: Vec<&str> = argv.iter().map(|word| if word == schema { "SCHEMA" } else { word }).collect();
-    insta::assert_snapshot!(line.join(" "), @"claude -p --output-format stream-json --verbose --no-session-persistence --setting-sources  --strict-mcp-config --disable-slash-commands --json-schema SCHEMA --permission-mode bypassPermissions --tools Read,Glob,Grep,Bash,Edit,Write,NotebookEdit,WebFetch,WebSearch");
+    insta::assert_snapshot!(line.join(" "), @"claude -p --output-format stream-json --verbose --no-session-persistence --strict-mcp-config --setting-sources  --disable-slash-commands --json-schema SCHEMA --permission-mode bypassPermissions --tools Read,Glob,Grep,Bash,Edit,Write,NotebookEdit,WebFetch,WebSearch");
     let env: Vec<String> =
         env.iter().filter(|(name, _)| name != ROOT_VARIABLE).map(|(name, value)| format!("{name}={value}")).collect();
     insta::assert_snapshot!(env.join("\n"), @"

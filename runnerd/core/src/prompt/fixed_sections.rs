@@ -65,6 +65,15 @@ pub(super) fn scope_section(input: &PromptInput<'_>) -> Option<PromptSection<'st
     Some(fixed_section("scope", format!("{WORDS}{only}{never}")))
 }
 
+/// What the session takes from the person's set-up, if anything. Its program does not always show that.
+pub(super) fn inherited_section(input: &PromptInput<'_>) -> Option<PromptSection<'static>> {
+    const WORDS: &str = "## What you may use besides\n";
+    let intro = "Your program may offer you these parts of the set-up of the person who started this run (`mcp:` is a \
+                 server of tools). Use them where the task needs them:";
+    let items = NameSection { name: "set-up", intro, items: input.inherited }.render(SCOPE_LIMIT);
+    (!input.inherited.is_empty()).then(|| fixed_section("set-up", format!("{WORDS}{items}")))
+}
+
 /// How to answer.
 pub(super) fn answer_section(input: &PromptInput<'_>) -> PromptSection<'static> {
     let text = if input.role == Role::Reviewer { template::VERDICT } else { template::ANSWER };

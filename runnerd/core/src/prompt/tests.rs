@@ -33,6 +33,7 @@ impl PromptCase {
             goal_body: "# Port the shop to Postgres\n\nAll tests of `tests/shop` pass against Postgres 16.\n",
             instructions: &[],
             scope: self.scope.clone(),
+            inherited: &[],
             run_state: &self.run_state,
             feedback: &self.feedback,
             notes: self.notes.clone(),
@@ -136,6 +137,16 @@ fn a_prompt_names_a_scope_and_what_was_restored_outside_of_it() {
     ] {
         assert!(prompt.text.contains(text), "{text}\n{}", prompt.text);
     }
+}
+
+#[test]
+fn a_prompt_names_what_is_inherited_from_the_person() {
+    let case = sample_case();
+    let items = ["skills".to_owned(), "mcp:github".to_owned()];
+    let prompt = build_prompt(&PromptInput { inherited: &items, ..case.input("root.2", Role::Worker) });
+    assert!(prompt.text.contains("set-up of the person who started this run"), "{}", prompt.text);
+    assert!(prompt.text.contains(">\nskills\nmcp:github\n</set-up-"), "{}", prompt.text);
+    assert!(!names(&build_prompt(&case.input("root.2", Role::Worker))).contains(&"set-up"));
 }
 
 #[test]

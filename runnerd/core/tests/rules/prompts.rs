@@ -105,6 +105,7 @@ impl Story {
             goal_body: GOAL,
             instructions: &[],
             scope: Scope::new(&RepoConfig::default()),
+            inherited: &[],
             run_state: &self.run_state,
             feedback: &self.feedback,
             notes: self.notes.clone(),

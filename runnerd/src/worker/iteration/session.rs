@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use protocol::words::{PhaseName, Role};
+use protocol::words::PhaseName;
 use runner_config::{Executor, ExecutorKind};
 use runner_core::text::digest::Digest;
 use runner_core::verdict::{FaultKind, SessionEnd, SessionEndKind, SessionTask};
@@ -109,11 +109,7 @@ fn narrow_executor(context: &RunContext, loaded: &CommittedState, task: &Session
 
 /// Returns how the session of a task is run: by its role's configuration, with the agent kind chosen for it.
 pub(crate) fn executor_for_task(loaded: &CommittedState, task: &SessionTask) -> Executor {
-    let config = match task.role {
-        Role::Planner => &loaded.config.executor.plan,
-        Role::Reviewer => &loaded.config.executor.review,
-        Role::Worker | Role::Repair | Role::Human => &loaded.config.executor.work,
-    };
+    let config = loaded.config.executor.for_role(task.role);
     let chosen = task.kind.as_deref().and_then(ExecutorKind::from_spelling);
     config.for_fallback(chosen.unwrap_or(config.kind))
 }
