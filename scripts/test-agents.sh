@@ -10,8 +10,8 @@ set -eu
 . "$(dirname -- "$0")/tools.sh"
 # shellcheck source=scripts/crates.sh
 . "$(dirname -- "$0")/crates.sh"
-codex=0.169.0
-claude=2.1.330
+codex=0.171.0
+claude=2.1.332
 opencode=1.18.33
 gemini=0.61.0
 

@@ -81,7 +81,7 @@ const INFO: AgentInfo = AgentInfo {
     program: "claude",
     install: "npm install -g @anthropic-ai/claude-code@latest",
     min_version: [2, 1, 197],
-    tested_version: [2, 1, 330],
+    tested_version: [2, 1, 332],
     // Variables that an outer session around the caller has set for itself are not included.
     variables: &[
         "ANTHROPIC_*",

@@ -58,7 +58,7 @@ const INFO: AgentInfo = AgentInfo {
     program: "codex",
     install: "npm install -g @openai/codex@latest",
     min_version: [0, 169, 0],
-    tested_version: [0, 169, 0],
+    tested_version: [0, 171, 0],
     variables: &["CODEX_ACCESS_TOKEN", "CODEX_API_KEY", "CODEX_CA_CERTIFICATE", HOME_VARIABLE, "OPENAI_BASE_URL"],
     config_paths: &[],
     wrapped_config_paths: &[],
